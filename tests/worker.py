@@ -19,7 +19,6 @@ from ci_bot.bot.worker_client.client import (
     WorkerClient,
     WorkerClientOptions,
     WorkListener,
-    make_owner_of_worker_request,
 )
 from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits, WorkerReviewOptions
 from ci_bot.bot.worker_client.session import open_worker_client
@@ -30,6 +29,7 @@ from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.messages import (
     AcceptAnswer,
     AcceptRequest,
+    Owner,
     Progress,
     RestateAnswer,
     RestateRequest,
@@ -112,7 +112,7 @@ class Client:
         def act(bench: WorkerClient) -> Report:
             wanted = WorkerReviewOptions(
                 environment=environment,
-                owner=make_owner_of_worker_request(OWNER, number=options.pop("number", None)),
+                owner=Owner(name=OWNER, pr_number=options.pop("number", None)),
                 commits=options.pop("commits", RequestedReviewCommits()),
                 **options,
             )
@@ -131,7 +131,7 @@ class Client:
         """What the ledger holds for the pull request afterwards."""
 
         def act(bench: WorkerClient) -> AcceptAnswer | Failure:
-            whose = make_owner_of_worker_request(OWNER, number=number)
+            whose = Owner(name=OWNER, pr_number=number)
             return bench.request_accept(
                 bench.make_request(AcceptRequest, owner=whose, acceptance=acceptance)
             )
@@ -144,7 +144,7 @@ class Client:
         """What the ledger held for the pull request, and what it holds afterwards."""
 
         def act(bench: WorkerClient) -> RestateAnswer | Failure:
-            whose = make_owner_of_worker_request(OWNER, number=number)
+            whose = Owner(name=OWNER, pr_number=number)
             return bench.request_restate(
                 bench.make_request(RestateRequest, owner=whose, model=model, restatement=item)
             )
@@ -156,7 +156,7 @@ class Client:
     def apply(self, environment: str, **options: Any) -> ApplyDocument:
         document: ApplyDocument = self._with(
             lambda bench: applying.request_apply_from_worker(
-                bench, environment=environment, owner=make_owner_of_worker_request(OWNER), **options
+                bench, environment=environment, owner=Owner(name=OWNER), **options
             )
         )
         return document
@@ -167,7 +167,7 @@ class Client:
                 bench,
                 environment=environment,
                 environment_prefix="pr",
-                owner=make_owner_of_worker_request(OWNER),
+                owner=Owner(name=OWNER),
                 **options,
             )
         )

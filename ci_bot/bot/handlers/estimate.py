@@ -29,13 +29,13 @@ from ci_bot.bot.worker_client import (
     apply,
     list_changes_of_pull_for_request,
     make_error_of_worker_failure,
-    make_owner_of_worker_request,
     read_agreed_cost_for_request,
     request_estimate_from_worker,
 )
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, RequestRefused
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure, PlanId
+from ci_bot.protocol.messages import Owner
 from ci_bot.protocol.plan import Cost
 from ci_bot.protocol.plan_identity import selects_by_git
 
@@ -127,8 +127,8 @@ class EstimateHandler(Handler[activities.Estimate]):
         document = request_estimate_from_worker(
             client,
             environment=publisher.environment,
-            owner=make_owner_of_worker_request(
-                settings.runner.repository, number=pull.number, head_sha=pull.head_sha
+            owner=Owner(
+                name=settings.runner.repository, pr_number=pull.number, head_sha=pull.head_sha
             ),
             window=window,
             start=inputs.start,

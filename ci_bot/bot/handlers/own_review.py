@@ -35,7 +35,6 @@ from ci_bot.bot.worker_client import (
     WorkerClient,
     WorkerReviewOptions,
     apply,
-    make_owner_of_worker_request,
     review,
 )
 from ci_bot.errors import EXIT_REFUSED, BotError
@@ -43,6 +42,7 @@ from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.comment import Marker
 from ci_bot.protocol.environment import EnvironmentName
+from ci_bot.protocol.messages import Owner
 from ci_bot.protocol.plan_identity import PlanIdentity, compare_identities
 from ci_bot.protocol.reasons import (
     REVIEW_AGAIN,
@@ -79,9 +79,7 @@ def review_again_in_apply_run(
     options = WorkerReviewOptions(
         before_apply=True,
         environment=publisher.environment,
-        owner=make_owner_of_worker_request(
-            settings.runner.repository, number=pull.number, head_sha=pull.head_sha
-        ),
+        owner=Owner(name=settings.runner.repository, pr_number=pull.number, head_sha=pull.head_sha),
         commits=find_merge_commits_for_handler(pull, client),
         baseline="state",
         flags=read_plan_flags_of_run(inputs),

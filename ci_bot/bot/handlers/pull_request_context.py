@@ -34,7 +34,6 @@ from ci_bot.bot.worker_client import (
     WorkerClient,
     describe_prefix_ignored_by_client,
     make_activity_failure_of_worker,
-    make_owner_of_worker_request,
     read_environment_prefix_for_worker,
 )
 from ci_bot.errors import BadInput, BotError, RequestRefused
@@ -172,9 +171,9 @@ def answer_refused_run(error: BotError, stage: str, publisher: HandlerPublisher)
 
 def make_owner_of_run(settings: ActionSettings, number: int, head_sha: Sha | None) -> Owner:
     """The owner that a request of this run names: the pull request, and the run itself."""
-    return make_owner_of_worker_request(
-        settings.runner.repository,
-        number=number,
+    return Owner(
+        name=settings.runner.repository,
+        pr_number=number,
         head_sha=head_sha,
         run=str(settings.runner.run_id),
     )

@@ -38,13 +38,13 @@ from ci_bot.bot.worker_client import (
     WorkerClient,
     WorkerReviewOptions,
     make_activity_failure_of_worker,
-    make_owner_of_worker_request,
 )
 from ci_bot.bot.worker_client import review as reviewing
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, RequestRefused
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.comment import Marker, review_phase
 from ci_bot.protocol.environment import EnvironmentName
+from ci_bot.protocol.messages import Owner
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report
 
@@ -267,8 +267,8 @@ def make_options_of_review_run(
     inputs = settings.inputs
     return WorkerReviewOptions(
         environment=environment,
-        owner=make_owner_of_worker_request(
-            settings.runner.repository, number=activity.number, head_sha=commits.head
+        owner=Owner(
+            name=settings.runner.repository, pr_number=activity.number, head_sha=commits.head
         ),
         commits=commits,
         baseline="base-branch" if activity.untrusted else inputs.baseline,

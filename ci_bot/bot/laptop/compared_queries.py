@@ -11,15 +11,13 @@ from pathlib import Path, PurePosixPath
 
 from ci_bot.bot.laptop.local_review import LaptopReview, make_report_on_laptop
 from ci_bot.bot.laptop.session import (
+    make_owner_on_laptop,
     make_relative_projects_on_laptop,
     open_worker_client_on_laptop,
-    read_origin_url_on_laptop,
 )
 from ci_bot.bot.report import Format, make_screen, render_compared_queries
 from ci_bot.bot.worker_client import (
     make_error_of_worker_failure,
-    make_owner_of_worker_request,
-    name_owner_of_worker_request,
 )
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, BadInput, RequestRefused
 from ci_bot.host import Machine
@@ -57,9 +55,7 @@ def compare_queries_on_laptop(
     ) as client:
         request = client.make_request(
             SameRequest,
-            owner=make_owner_of_worker_request(
-                name_owner_of_worker_request(None, read_origin_url_on_laptop(client))
-            ),
+            owner=make_owner_on_laptop(client),
             before=texts[base],
             after=texts[head],
             before_name=base,

@@ -37,14 +37,13 @@ from ci_bot.bot.worker_client import (
     WorkListener,
     apply,
     cleanup,
-    make_owner_of_worker_request,
     open_worker_client,
     review,
 )
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput, BotError
 from ci_bot.host import Machine
 from ci_bot.protocol.base import Sha, shorten_plan_id
-from ci_bot.protocol.messages import Progress
+from ci_bot.protocol.messages import Owner, Progress
 from ci_bot.protocol.review_inputs import RestatementWish
 from ci_bot.protocol.review_report import Report
 
@@ -331,7 +330,7 @@ def _run_demo_pull_request(
         applied = apply.request_apply_from_worker(
             client,
             environment=name_demo_environment(CHANGE),
-            owner=make_owner_of_worker_request("local", number=CHANGE),
+            owner=Owner(name="local", pr_number=CHANGE),
             plan_id=report.plan_id,
             reviewed=report.identity,
             window=report.identity.window if report.identity else None,
@@ -356,7 +355,7 @@ def _run_demo_pull_request(
             client,
             environment=name_demo_environment(CHANGE),
             environment_prefix="pr",
-            owner=make_owner_of_worker_request("local", number=CHANGE),
+            owner=Owner(name="local", pr_number=CHANGE),
             merged=True,
         )
         stage.print_text(_render_demo_text(cleaned, client, machine))
@@ -476,7 +475,7 @@ def _review_demo_change(
         client,
         WorkerReviewOptions(
             environment=name_demo_environment(number),
-            owner=make_owner_of_worker_request("local", number=number),
+            owner=Owner(name="local", pr_number=number),
             commits=commits,
             wish=wish,
         ),

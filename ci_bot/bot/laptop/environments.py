@@ -8,6 +8,7 @@ from ci_bot.bot import github
 from ci_bot.bot import report as reports
 from ci_bot.bot.laptop.session import (
     check_environment_name_on_laptop,
+    make_owner_on_laptop,
     open_worker_client_on_laptop,
     parse_environment_on_laptop,
     raise_bad_input_of_laptop,
@@ -22,8 +23,6 @@ from ci_bot.bot.worker_client import (
     apply,
     cleanup,
     make_error_of_worker_failure,
-    make_owner_of_worker_request,
-    name_owner_of_worker_request,
     read_agreed_cost_for_request,
     request_estimate_from_worker,
 )
@@ -87,9 +86,7 @@ def apply_on_laptop(
         document = apply.request_apply_from_worker(
             client,
             environment=environment,
-            owner=make_owner_of_worker_request(
-                name_owner_of_worker_request(None, read_origin_url_on_laptop(client))
-            ),
+            owner=make_owner_on_laptop(client),
             claim=claim,
             plan_id=plan_id,
             flags=flags,
@@ -160,9 +157,7 @@ def clean_up_on_laptop(
             client,
             environment=environment,
             environment_prefix=read_prefix_on_laptop(client, machine, environment_prefix),
-            owner=make_owner_of_worker_request(
-                name_owner_of_worker_request(None, read_origin_url_on_laptop(client))
-            ),
+            owner=make_owner_on_laptop(client),
             reclaim=reclaim,
             merged=merged,
             claim=claim,
@@ -342,9 +337,7 @@ def estimate_on_laptop(
         document = request_estimate_from_worker(
             client,
             environment=name,
-            owner=make_owner_of_worker_request(
-                name_owner_of_worker_request(None, read_origin_url_on_laptop(client))
-            ),
+            owner=make_owner_on_laptop(client),
             flags=flags,
             start=start,
             end=end,

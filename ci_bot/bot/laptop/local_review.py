@@ -23,11 +23,11 @@ from ci_bot.bot.laptop.environments import (
 )
 from ci_bot.bot.laptop.session import (
     LEAVE_ONE_OUT,
+    make_owner_on_laptop,
     open_worker_client_on_laptop,
     parse_environment_on_laptop,
     raise_bad_input_of_laptop,
     read_branch_on_laptop,
-    read_origin_url_on_laptop,
 )
 from ci_bot.bot.sandbox import SandboxCancelToken, handle_signals_of_sandbox
 from ci_bot.bot.worker_client import (
@@ -35,8 +35,6 @@ from ci_bot.bot.worker_client import (
     WorkerClient,
     WorkerReviewOptions,
     list_changes_of_pull_for_request,
-    make_owner_of_worker_request,
-    name_owner_of_worker_request,
 )
 from ci_bot.bot.worker_client import review as reviewing
 from ci_bot.errors import BadInput, BotError, RunCancelled
@@ -369,9 +367,7 @@ def _make_review_options(
 ) -> WorkerReviewOptions:
     return WorkerReviewOptions(
         environment=local_review.environment,
-        owner=make_owner_of_worker_request(
-            name_owner_of_worker_request(None, read_origin_url_on_laptop(client))
-        ),
+        owner=make_owner_on_laptop(client),
         commits=find_commits_for_laptop_review(
             client, machine, local_review.base_ref, local_review.baseline
         ),

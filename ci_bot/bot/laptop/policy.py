@@ -6,7 +6,10 @@ import os
 from datetime import date
 from pathlib import Path
 
-from ci_bot.bot.laptop.session import open_worker_client_on_laptop, read_origin_url_on_laptop
+from ci_bot.bot.laptop.session import (
+    make_owner_on_laptop,
+    open_worker_client_on_laptop,
+)
 from ci_bot.bot.policy import (
     FILE_NAME,
     CodeOwnersFile,
@@ -30,8 +33,6 @@ from ci_bot.bot.worker_client import (
     WorkerClient,
     check_selections_answered_by_worker,
     make_error_of_worker_failure,
-    make_owner_of_worker_request,
-    name_owner_of_worker_request,
     read_base_policy_for_request,
     read_file_content_for_request,
     read_working_tree_policy_for_request,
@@ -137,9 +138,7 @@ def explain_policy_on_laptop(
 def _request_policy_scopes(client: WorkerClient, policy: Policy, model: str | None) -> ScopesAnswer:
     request = client.make_request(
         ScopesRequest,
-        owner=make_owner_of_worker_request(
-            name_owner_of_worker_request(None, read_origin_url_on_laptop(client))
-        ),
+        owner=make_owner_on_laptop(client),
         scopes=policy.list_scopes(),
         model=model,
     )

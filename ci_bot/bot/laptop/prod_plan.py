@@ -18,14 +18,13 @@ from ci_bot.bot.report import SENTENCES, TextPage, make_page_of_screen, make_scr
 from ci_bot.bot.worker_client import (
     RequestedReviewCommits,
     WorkerReviewOptions,
-    make_owner_of_worker_request,
-    name_owner_of_worker_request,
     review,
 )
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.host import Machine
 from ci_bot.protocol.base import shorten_plan_id
 from ci_bot.protocol.environment import EnvironmentName
+from ci_bot.protocol.messages import Owner
 from ci_bot.protocol.plan import ProdPlan
 from ci_bot.protocol.plan_identity import GivenFlags, matches_plan_id
 from ci_bot.protocol.review_inputs import DeploymentPlan, ProdRestatement
@@ -79,13 +78,11 @@ def plan_prod_on_laptop(
     ) as client:
         origin = read_origin_url_on_laptop(client)
         whose = (
-            find_github_repository(machine.environ, origin)
-            if pull_requests
-            else name_owner_of_worker_request(None, origin)
+            find_github_repository(machine.environ, origin) if pull_requests else origin or "local"
         )
         options = WorkerReviewOptions(
             environment=_BESIDE,
-            owner=make_owner_of_worker_request(whose),
+            owner=Owner(name=whose),
             restated_by=tuple(dict.fromkeys(pull_requests)),
             # No commit: what counts is the project as it lies here, and no change of files.
             commits=RequestedReviewCommits(),

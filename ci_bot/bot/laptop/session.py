@@ -40,7 +40,7 @@ from ci_bot.protocol.environment import (
     UnfitEnvironmentName,
     parse_review_environment,
 )
-from ci_bot.protocol.messages import Progress
+from ci_bot.protocol.messages import Owner, Progress
 from ci_bot.redaction import read_dotenv_secrets
 
 if TYPE_CHECKING:
@@ -245,6 +245,11 @@ def read_origin_url_on_laptop(client: WorkerClient) -> str | None:
         return client.git.read_origin()
     except BotError:
         return None
+
+
+def make_owner_on_laptop(client: WorkerClient) -> Owner:
+    """Who owns an environment here: the origin's repository, or this machine."""
+    return Owner(name=read_origin_url_on_laptop(client) or "local")
 
 
 def read_prefix_on_laptop(client: WorkerClient, machine: Machine, given: str | None) -> str:

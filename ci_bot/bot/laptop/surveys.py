@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ci_bot.bot.laptop.session import (
+    make_owner_on_laptop,
     open_worker_client_on_laptop,
-    read_origin_url_on_laptop,
     read_prefix_on_laptop,
 )
 from ci_bot.bot.report import (
@@ -27,7 +27,6 @@ from ci_bot.bot.worker_client import (
     OTHER_SPARK,
     choose_exit_code_of_worker_doctor,
     make_error_of_worker_failure,
-    name_owner_of_worker_request,
     request_doctor_from_worker,
     request_exposures_from_worker,
     request_learn_from_worker,
@@ -58,7 +57,7 @@ def run_doctor_on_laptop(
     ) as client:
         document = request_doctor_from_worker(
             client,
-            owner_name=name_owner_of_worker_request(None, read_origin_url_on_laptop(client)),
+            owner_name=make_owner_on_laptop(client).name,
             environment_prefix=read_prefix_on_laptop(client, machine, None),
         )
     if form == "json":
@@ -127,7 +126,7 @@ def write_exposures_on_laptop(
     with open_worker_client_on_laptop(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        owner_name = name_owner_of_worker_request(None, read_origin_url_on_laptop(client))
+        owner_name = make_owner_on_laptop(client).name
         document = request_exposures_from_worker(
             client, owner_name=owner_name, event_logs=event_logs
         )
@@ -265,7 +264,7 @@ def learn_on_laptop(
     ) as client:
         document = request_learn_from_worker(
             client,
-            owner_name=name_owner_of_worker_request(None, read_origin_url_on_laptop(client)),
+            owner_name=make_owner_on_laptop(client).name,
             event_logs=event_logs,
         )
     if isinstance(document, Failure):

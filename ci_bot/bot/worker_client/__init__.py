@@ -18,8 +18,6 @@ if TYPE_CHECKING:
         WorkerClient,
         WorkerClientOptions,
         WorkListener,
-        make_owner_of_worker_request,
-        name_owner_of_worker_request,
     )
     from ci_bot.bot.worker_client.failures import (
         make_activity_failure_of_worker,
@@ -74,8 +72,6 @@ __getattr__ = open_on_demand(
             "WorkerClientOptions",
             "WorkListener",
             "WorkerClient",
-            "make_owner_of_worker_request",
-            "name_owner_of_worker_request",
         ],
         "surveys": [
             "OTHER_SPARK",

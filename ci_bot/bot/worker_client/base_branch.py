@@ -19,7 +19,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ci_bot.bot.sandbox import resolve_inside_checkout
-from ci_bot.bot.worker_client.client import WorkerClient, make_owner_of_worker_request
+from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.errors import BadInput, BotError
 from ci_bot.protocol.base import Failure, Sha
 from ci_bot.protocol.messages import BaseTestsRequest, Owner, RememberRequest
@@ -65,9 +65,7 @@ def refresh_base_cache_by_worker(
             checkout or cannot be written.
     """
     file = _locate_base_cache_file(client, directory)
-    request = client.make_request(
-        RememberRequest, owner=make_owner_of_worker_request(owner_name, run=run)
-    )
+    request = client.make_request(RememberRequest, owner=Owner(name=owner_name, run=run))
     answer = client.request_base_cache(request)
     if isinstance(answer, BaseCache):
         _write_base_cache_whole(file, answer.to_json())

@@ -10,8 +10,11 @@ import ci_bot
 from ci_bot.bot import report as reports
 from ci_bot.bot.github import PullState
 from ci_bot.bot.sandbox import SandboxedWorkerCancelled
-from ci_bot.bot.worker_client.client import WorkerClient, make_owner_of_worker_request
-from ci_bot.bot.worker_client.failures import make_failure_of_refused_request
+from ci_bot.bot.worker_client.client import WorkerClient
+from ci_bot.bot.worker_client.failures import (
+    make_activity_failure_of_worker,
+    make_failure_of_refused_request,
+)
 from ci_bot.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_REFUSED, BotError, TimedOut, WorkerFailed
 from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.cleanup_report import (
@@ -29,7 +32,7 @@ from ci_bot.protocol.environment import (
     parse_environment_prefix,
     read_pull_number,
 )
-from ci_bot.protocol.messages import CleanupRequest, ListRequest, ReclaimChoice, SweepRequest
+from ci_bot.protocol.messages import CleanupRequest, ListRequest, Owner, ReclaimChoice, SweepRequest
 
 
 def request_cleanup_from_worker(client: WorkerClient, **wanted: Any) -> CleanupDocument:
@@ -345,7 +348,7 @@ def request_sweep_from_worker(
     """
     question = client.make_request(
         ListRequest,
-        owner=make_owner_of_worker_request(options.owner, run=options.run),
+        owner=Owner(name=options.owner, run=options.run),
         environment_prefix=options.environment_prefix,
     )
     listed = client.request_environments(question)
@@ -394,7 +397,7 @@ def _request_removals(
     """The documents of the cleanups, and the failure that ended them before they were through."""
     request = client.make_request(
         SweepRequest,
-        owner=make_owner_of_worker_request(options.owner, run=options.run),
+        owner=Owner(name=options.owner, run=options.run),
         environment_prefix=options.environment_prefix,
         reclaim=options.reclaim,
         targets=[
@@ -412,7 +415,7 @@ def _request_removals(
         # Out of time, it has reported how far it got.
         last_answer = getattr(error, "answer", None)
         cleanups = last_answer.cleanups if isinstance(last_answer, SweepDocument) else []
-        return cleanups, client.redactor.redact_document(_make_failure_of_error(error))
+        return cleanups, make_activity_failure_of_worker(error, "sweep", client.redactor)
     if isinstance(answer, Failure):
         return [], answer
     return answer.cleanups, None
@@ -444,16 +447,6 @@ def choose_exit_code_of_worker_sweep(swept: WorkerSweepOutcome) -> int:
     if swept.failure is not None:
         return swept.failure.exit_code
     return EXIT_INCOMPLETE if swept.leftover_environments else EXIT_DONE
-
-
-def _make_failure_of_error(error: BotError) -> Failure:
-    return Failure(
-        stage="sweep",
-        reason_code=error.reason_code,
-        exit_code=error.exit_code,
-        message=error.message,
-        hint=error.hint,
-    )
 
 
 def _make_error_of_failure(failure: Failure) -> BotError:

@@ -48,7 +48,6 @@ from ci_bot.protocol.messages import (
     FailedAnswer,
     LearnRequest,
     ListRequest,
-    Owner,
     Progress,
     RememberRequest,
     RestateAnswer,
@@ -466,15 +465,3 @@ class WorkerClient:
             repository=self._workspace.repository,
         )
         self._installed = True
-
-
-def name_owner_of_worker_request(repository: str | None, origin: str | None) -> str:
-    """Who owns an environment: the repository, else the origin's URL, else this machine."""
-    return repository or origin or "local"
-
-
-def make_owner_of_worker_request(
-    name: str, *, number: int | None = None, head_sha: Sha | None = None, run: str | None = None
-) -> Owner:
-    """The owner record of a request."""
-    return Owner(name=name, pr_number=number, head_sha=head_sha, run=run)

@@ -21,10 +21,9 @@ from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.failures import WORKER_ENDS, make_activity_failure_of_worker
 from ci_bot.bot.worker_client.review_facts import (
     BASE_FAILURES,
+    ReviewFactsQuestion,
     add_scan_findings_to_worker_facts,
     make_facts_of_failed_request,
-    make_facts_of_failed_worker,
-    request_facts_from_worker,
 )
 from ci_bot.bot.worker_client.review_subject import (
     RequestedFileChanges,
@@ -84,14 +83,15 @@ def request_review_and_judge(
         limits=resolve_limits_for_request(options.limits, team.policy),
         executor_hour_price=team.policy.executor_hour_price if price is None else price,
     )
+    question = ReviewFactsQuestion(client, options, changed, team)
     state_failure: Failure | None = None
     try:
-        facts, baseline, state_failure = request_facts_from_worker(client, options, changed, team)
+        facts, baseline, state_failure = question.request_facts()
     except BotError as error:
         if client.scanned is None and (changed is None or not isinstance(error, WORKER_ENDS)):
             raise
         failure = make_activity_failure_of_worker(error, "plan", client.redactor)
-        facts, baseline = make_facts_of_failed_worker(failure, client, options), "state"
+        facts, baseline = question.make_failed_facts(failure), "state"
     team.check_selections(facts)
     facts = compare_tests_with_base_by_worker(client, facts, options.commits.base, options.owner)
     found = _KnownFacts(facts, baseline, state_failure, changed, team)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
 
 import ci_bot
 from ci_bot.bot.decision import combine_load_failures_for_decision, sort_load_failures_for_decision
@@ -151,95 +152,177 @@ _NEVER_COMPARED = "dbt_project"
 _LOADING = ("configuration", "load")
 
 
-def request_facts_from_worker(
-    client: WorkerClient,
-    options: WorkerReviewOptions,
-    changed: RequestedFileChanges | None,
-    team: RequestedTeamPolicy,
-) -> tuple[ReviewFacts, Baseline, Failure | None]:
-    """Requests the facts from the worker; returns them, their baseline, and why `auto` could not
-    use the state.
+@dataclass(frozen=True)
+class ReviewFactsQuestion:
+    """What the worker is asked for a review's facts with, against the state and the base branch."""
 
-    A state without prod says nothing about prod. It is trusted where the base branch has no models
-    either, or if somebody chose the state by name; else the base branch counts as prod.
-    """
-    if options.baseline == "base-branch":
-        return *_request_facts_against_base(client, options, changed, team), None
-    has_substitute = (
-        options.baseline != "state"
-        and options.commits.base is not None
-        and client.git.has_commit(options.commits.base)
-    )
-    answer = _request_facts_against_state(
-        client, options, changed, team, plan_without_prod=not has_substitute
-    )
-    missing = answer.prod_not_found if isinstance(answer, ReviewFacts) else None
-    if missing is not None and has_substitute:
-        answer = _replace_missing_prod(missing, client, options, changed, team)
-    elif missing is not None and options.baseline == "state":
-        answer = _accept_facts_without_prod(answer, "chosen")
-    if isinstance(answer, ReviewFacts):
-        return answer, answer.baseline, None
-    if answer.base_failures:
-        # What the state holds of other projects does not load; no file of this one is about it.
-        return (
-            _make_unplanned_facts(answer.base_failures, client, options, "state"),
-            "state",
-            None,
+    client: WorkerClient
+    options: WorkerReviewOptions
+    changed: RequestedFileChanges | None
+    team: RequestedTeamPolicy
+
+    def request_facts(self) -> tuple[ReviewFacts, Baseline, Failure | None]:
+        """Requests the facts from the worker; returns them, their baseline, and why `auto` could
+        not use the state.
+
+        A state without prod says nothing about prod. It is trusted where the base branch has no
+        models either, or if somebody chose the state by name; else the base branch counts as prod.
+        """
+        chosen = self.options.baseline
+        if chosen == "base-branch":
+            return *self._request_facts_against_base(), None
+        has_substitute = chosen != "state" and self._has_base()
+        answer = self._request_facts_against_state(plan_without_prod=not has_substitute)
+        missing = answer.prod_not_found if isinstance(answer, ReviewFacts) else None
+        if missing is not None and has_substitute:
+            answer = self._replace_missing_prod(missing)
+        elif missing is not None and chosen == "state":
+            answer = _accept_facts_without_prod(answer, "chosen")
+        if isinstance(answer, ReviewFacts):
+            return answer, answer.baseline, None
+        if answer.base_failures:
+            # What the state holds of other projects does not load; no file of this one is about it.
+            return self._make_unplanned_facts(answer.base_failures, "state"), "state", None
+        return self._request_facts_of_base_too(answer.failure)
+
+    def make_failed_facts(self, failure: Failure) -> ReviewFacts:
+        """The facts where the worker could not plan."""
+        return make_facts_of_failed_request(
+            failure, self.options, projects=self.client.projects, gateway=self.client.gateway
         )
-    return _request_facts_of_base_too(client, options, changed, team, answer.failure)
 
+    def _make_unplanned_facts(self, failures: Sequence[Failure], baseline: Baseline) -> ReviewFacts:
+        """The facts if nothing can be planned, and the pull request is not why."""
+        return make_facts_of_unplanned_request(
+            failures,
+            self.options,
+            projects=self.client.projects,
+            gateway=self.client.gateway,
+            baseline=baseline,
+        )
 
-def _request_facts_of_base_too(
-    client: WorkerClient,
-    options: WorkerReviewOptions,
-    changed: RequestedFileChanges | None,
-    team: RequestedTeamPolicy,
-    failure: Failure,
-) -> tuple[ReviewFacts, Baseline, Failure | None]:
-    """What the base branch says, where a failure against prod's state asks for that."""
-    if options.commits.base is not None and client.git.has_commit(options.commits.base):
-        if options.baseline == "auto" and failure.reason_code in _STATE_FAILURES:
-            try:
-                facts, baseline = _request_facts_against_base(client, options, changed, team)
-            except WORKER_ENDS as error:
-                ended = make_activity_failure_of_worker(error, "plan", client.redactor)
-                return make_facts_of_failed_worker(ended, client, options), "base-branch", failure
-            if facts.failure is None:
-                return facts, baseline, failure
-        elif failure.stage in _LOADING:
-            # Whether the base branch fails alike is asked only now: it is a second load.
-            try:
-                facts, baseline = _request_facts_against_base(client, options, changed, team)
-            except WORKER_ENDS:
-                # Why the pull request does not load is known, and stays the answer.
-                return make_facts_of_failed_worker(failure, client, options), "state", None
-            compared = facts.failure is None or facts.failure.reason_code != _NEVER_COMPARED
-            if compared and (facts.failure is not None or not facts.project.models):
-                return facts, baseline, None
-    return make_facts_of_failed_worker(failure, client, options), "state", None
+    def _has_base(self) -> bool:
+        base = self.options.commits.base
+        return base is not None and self.client.git.has_commit(base)
 
+    def _request_facts_of_base_too(
+        self, failure: Failure
+    ) -> tuple[ReviewFacts, Baseline, Failure | None]:
+        """What the base branch says, where a failure against prod's state asks for that."""
+        if self._has_base():
+            if self.options.baseline == "auto" and failure.reason_code in _STATE_FAILURES:
+                try:
+                    facts, baseline = self._request_facts_against_base()
+                except WORKER_ENDS as error:
+                    ended = make_activity_failure_of_worker(error, "plan", self.client.redactor)
+                    return self.make_failed_facts(ended), "base-branch", failure
+                if facts.failure is None:
+                    return facts, baseline, failure
+            elif failure.stage in _LOADING:
+                # Whether the base branch fails alike is asked only now: it is a second load.
+                try:
+                    facts, baseline = self._request_facts_against_base()
+                except WORKER_ENDS:
+                    # Why the pull request does not load is known, and stays the answer.
+                    return self.make_failed_facts(failure), "state", None
+                compared = facts.failure is None or facts.failure.reason_code != _NEVER_COMPARED
+                if compared and (facts.failure is not None or not facts.project.models):
+                    return facts, baseline, None
+        return self.make_failed_facts(failure), "state", None
 
-def _replace_missing_prod(
-    missing: ProdNotFound,
-    client: WorkerClient,
-    options: WorkerReviewOptions,
-    changed: RequestedFileChanges | None,
-    team: RequestedTeamPolicy,
-) -> ReviewFacts | FailedAnswer:
-    """The facts if the state holds no prod of this project: the base branch stands for it.
+    def _replace_missing_prod(self, missing: ProdNotFound) -> ReviewFacts | FailedAnswer:
+        """The facts if the state holds no prod of this project: the base branch stands for it.
 
-    The state's answer has said only that. It is planned against if the base branch cannot stand
-    for prod: it has no models or does not load.
-    """
-    facts, _ = _request_facts_against_base(client, options, changed, team)
-    if facts.failure is None and facts.project.models and facts.base_models != 0:
-        return facts.model_copy(update={"prod_not_found": missing})
-    answer = _request_facts_against_state(client, options, changed, team, plan_without_prod=True)
-    if facts.failure is None and facts.base_models == 0:
-        return _accept_facts_without_prod(answer, "base-without-models")
-    # What the state's answer has found counts on; nothing was found out about prod.
-    return answer
+        The state's answer has said only that. It is planned against if the base branch cannot
+        stand for prod: it has no models or does not load.
+        """
+        facts, _ = self._request_facts_against_base()
+        if facts.failure is None and facts.project.models and facts.base_models != 0:
+            return facts.model_copy(update={"prod_not_found": missing})
+        answer = self._request_facts_against_state(plan_without_prod=True)
+        if facts.failure is None and facts.base_models == 0:
+            return _accept_facts_without_prod(answer, "base-without-models")
+        # What the state's answer has found counts on; nothing was found out about prod.
+        return answer
+
+    def _request_facts_against_base(self) -> tuple[ReviewFacts, Baseline]:
+        commit = self.options.commits.base
+        base = self.client.export_base(commit) if commit else None
+        before = None if base is None else self.client.base_directory
+        answer = self._request_facts_once("base-branch", base=base, before=before)
+        if isinstance(answer, ReviewFacts):
+            return answer, answer.baseline
+        found = sort_load_failures_for_decision(
+            answer.failures or [answer.failure],
+            answer.base_failures,
+            None if self.changed is None else self.changed.paths,
+        )
+        if found.new:
+            failure = combine_load_failures_for_decision(
+                found, base_is_broken=bool(answer.base_failures)
+            )
+            return self.make_failed_facts(failure), "base-branch"
+        return self._make_unplanned_facts(found.old, "base-branch"), "base-branch"
+
+    def _request_facts_against_state(
+        self, *, plan_without_prod: bool
+    ) -> ReviewFacts | FailedAnswer:
+        changed = self.changed
+        before = None if changed is None else self.client.export_before(changed.list_old_sides())
+        return self._request_facts_once(
+            "state", base=None, before=before, plan_without_prod=plan_without_prod
+        )
+
+    def _request_facts_once(
+        self,
+        baseline: BaselineChoice,
+        *,
+        base: list[str] | None,
+        before: str | None,
+        plan_without_prod: bool = True,
+    ) -> ReviewFacts | FailedAnswer:
+        client, options, changed = self.client, self.options, self.changed
+        request = client.make_request(
+            ReviewRequest,
+            owner=options.owner,
+            environment=options.environment,
+            baseline=baseline,
+            base_repository=None if base is None else client.base_directory,
+            base_projects=base or [],
+            before_dir=before,
+            changed_files=changed.paths if changed is not None else None,
+            unread_files=list(changed.too_large) if changed is not None else [],
+            flags=options.flags,
+            start=options.start,
+            end=options.end,
+            pinned=options.pinned,
+            head_branch=options.commits.head_branch,
+            base_names=options.commits.base_names(),
+            before_apply=options.before_apply,
+            plan_without_prod=plan_without_prod,
+            execution_time=options.execution_time,
+            executor_hour_price=options.executor_hour_price,
+            scopes=self.team.list_scopes,
+            exposed=list_names_exposed_by_policy(self.team.policy.exposures),
+            known_files=self._read_known_files() if baseline == "state" else [],
+            personal_schemas=self.team.personal_schemas,
+            restated_by=_list_restating(options),
+            wish=options.wish,
+        )
+        copied_from = changed.copied_from if changed is not None else ()
+        return client.request_review(
+            request, make_scan_request_to_worker(client, request, copied_from)
+        )
+
+    def _read_known_files(self) -> list[KnownFile]:
+        """What the base cache says. An apply plans from the files alone, so that a plan with
+        another identity than the one that a cache led to is refused."""
+        options = self.options
+        if options.cache_dir is None or options.before_apply:
+            return []
+        return base_branch.read_base_cache_for_worker(
+            self.client, options.cache_dir, options.commits.reviewed_commit
+        )
 
 
 def _accept_facts_without_prod(
@@ -252,127 +335,8 @@ def _accept_facts_without_prod(
     return answer.model_copy(update={"prod_not_found": first})
 
 
-def _request_facts_against_base(
-    client: WorkerClient,
-    options: WorkerReviewOptions,
-    changed: RequestedFileChanges | None,
-    team: RequestedTeamPolicy,
-) -> tuple[ReviewFacts, Baseline]:
-    base = client.export_base(options.commits.base) if options.commits.base else None
-    before = None if base is None else client.base_directory
-    answer = _request_facts_once(
-        client, options, changed, team, baseline="base-branch", base=base, before=before
-    )
-    if isinstance(answer, ReviewFacts):
-        return answer, answer.baseline
-    paths = None if changed is None else changed.paths
-    found = sort_load_failures_for_decision(
-        answer.failures or [answer.failure], answer.base_failures, paths
-    )
-    if found.new:
-        failure = combine_load_failures_for_decision(
-            found, base_is_broken=bool(answer.base_failures)
-        )
-        return make_facts_of_failed_worker(failure, client, options), "base-branch"
-    return _make_unplanned_facts(found.old, client, options, "base-branch"), "base-branch"
-
-
-def _request_facts_against_state(
-    client: WorkerClient,
-    options: WorkerReviewOptions,
-    changed: RequestedFileChanges | None,
-    team: RequestedTeamPolicy,
-    *,
-    plan_without_prod: bool,
-) -> ReviewFacts | FailedAnswer:
-    before = client.export_before(changed.list_old_sides()) if changed is not None else None
-    return _request_facts_once(
-        client,
-        options,
-        changed,
-        team,
-        baseline="state",
-        base=None,
-        before=before,
-        plan_without_prod=plan_without_prod,
-    )
-
-
-def _make_unplanned_facts(
-    failures: Sequence[Failure],
-    client: WorkerClient,
-    options: WorkerReviewOptions,
-    baseline: Baseline,
-) -> ReviewFacts:
-    """The facts if nothing can be planned, and the pull request is not why."""
-    return make_facts_of_unplanned_request(
-        failures, options, projects=client.projects, gateway=client.gateway, baseline=baseline
-    )
-
-
-def _request_facts_once(
-    client: WorkerClient,
-    options: WorkerReviewOptions,
-    changed: RequestedFileChanges | None,
-    team: RequestedTeamPolicy,
-    *,
-    baseline: BaselineChoice,
-    base: list[str] | None,
-    before: str | None,
-    plan_without_prod: bool = True,
-) -> ReviewFacts | FailedAnswer:
-    request = client.make_request(
-        ReviewRequest,
-        owner=options.owner,
-        environment=options.environment,
-        baseline=baseline,
-        base_repository=None if base is None else client.base_directory,
-        base_projects=base or [],
-        before_dir=before,
-        changed_files=changed.paths if changed is not None else None,
-        unread_files=list(changed.too_large) if changed is not None else [],
-        flags=options.flags,
-        start=options.start,
-        end=options.end,
-        pinned=options.pinned,
-        head_branch=options.commits.head_branch,
-        base_names=options.commits.base_names(),
-        before_apply=options.before_apply,
-        plan_without_prod=plan_without_prod,
-        execution_time=options.execution_time,
-        executor_hour_price=options.executor_hour_price,
-        scopes=team.list_scopes,
-        exposed=list_names_exposed_by_policy(team.policy.exposures),
-        known_files=_read_known_files(client, options) if baseline == "state" else [],
-        personal_schemas=team.personal_schemas,
-        restated_by=_list_restating(options),
-        wish=options.wish,
-    )
-    copied_from = changed.copied_from if changed is not None else ()
-    return client.request_review(request, make_scan_request_to_worker(client, request, copied_from))
-
-
 def _list_restating(options: WorkerReviewOptions) -> list[int]:
     own = options.owner.pr_number
     if options.restated_by is not None:
         return list(options.restated_by)
     return [] if own is None else [own]
-
-
-def _read_known_files(client: WorkerClient, options: WorkerReviewOptions) -> list[KnownFile]:
-    """What the base cache says. An apply plans from the files alone, so that a plan with another
-    identity than the one that a cache led to is refused."""
-    if options.cache_dir is None or options.before_apply:
-        return []
-    return base_branch.read_base_cache_for_worker(
-        client, options.cache_dir, options.commits.reviewed_commit
-    )
-
-
-def make_facts_of_failed_worker(
-    failure: Failure, client: WorkerClient, options: WorkerReviewOptions
-) -> ReviewFacts:
-    """The facts where the worker could not plan."""
-    return make_facts_of_failed_request(
-        failure, options, projects=client.projects, gateway=client.gateway
-    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import ci_bot
-from ci_bot.bot.worker_client.client import WorkerClient, make_owner_of_worker_request
+from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.failures import make_error_of_worker_failure
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, EXIT_FAILED, WorkerFailed
 from ci_bot.protocol.base import Failure, Versions
@@ -29,6 +29,7 @@ from ci_bot.protocol.messages import (
     ExposuresRequest,
     LearnRequest,
     ListRequest,
+    Owner,
 )
 from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.protocol.review_report import Report
@@ -47,7 +48,7 @@ def request_doctor_from_worker(
     """
     request = client.make_request(
         DoctorRequest,
-        owner=make_owner_of_worker_request(owner_name),
+        owner=Owner(name=owner_name),
         environment_prefix=environment_prefix,
     )
     answer = client.request_doctor(request)
@@ -94,7 +95,7 @@ def request_learn_from_worker(
         BotError: the worker could not be asked, or gave no answer.
     """
     request = client.make_request(
-        LearnRequest, owner=make_owner_of_worker_request(owner_name, run=run), event_logs=event_logs
+        LearnRequest, owner=Owner(name=owner_name, run=run), event_logs=event_logs
     )
     return client.request_learn(request)
 
@@ -108,7 +109,7 @@ def request_exposures_from_worker(
         BotError: the worker could not be asked, or gave no answer.
     """
     request = client.make_request(
-        ExposuresRequest, owner=make_owner_of_worker_request(owner_name), event_logs=event_logs
+        ExposuresRequest, owner=Owner(name=owner_name), event_logs=event_logs
     )
     return client.request_exposures(request)
 
@@ -170,7 +171,7 @@ def request_drift_from_worker(
     from ci_bot.bot.worker_client.review import request_review_or_report_failure
     from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits, WorkerReviewOptions
 
-    owner = make_owner_of_worker_request(options.owner, run=options.run)
+    owner = Owner(name=options.owner, run=options.run)
     listed = client.request_environments(
         client.make_request(
             ListRequest, owner=owner, environment_prefix=options.environment_prefix, survey=True
