@@ -158,7 +158,7 @@ def _hides_code_change(before: Model, after: Model) -> bool:
     return any(OF_THE_RUN.search(text) for text in texts)
 
 
-def _list_jinja_code(node: Any) -> tuple[Any, ...]:
+def _list_jinja_code(node: Model) -> tuple[Any, ...]:
     """Lists the macros of a model's Jinja and the values that they can read.
 
     Left out are dbt's facts of the model itself (`model`: path, checksum, time of parsing), which
@@ -171,7 +171,7 @@ def _list_jinja_code(node: Any) -> tuple[Any, ...]:
     return registry.packages, registry.root_macros, read
 
 
-def _is_jinja_of_the_run(node: Any) -> bool:
+def _is_jinja_of_the_run(node: Model) -> bool:
     definition = read_definition_for_impact(node)
     return definition.text is not None
 
@@ -454,6 +454,6 @@ class _ReviewedLineageReader:
         return None if before is None else tuple(dict.fromkeys((*before, *after)))
 
 
-def _list_known_columns(node: Any) -> tuple[str, ...] | None:
+def _list_known_columns(node: Model | None) -> tuple[str, ...] | None:
     types = list_known_types(node) if node is not None else None
     return tuple(types) if types else None

@@ -80,6 +80,7 @@ from ci_bot.worker.runtime import WorkerPhaseClock, imports, load_trace
 if TYPE_CHECKING:
     from sqlmesh.core.audit import ModelAudit, StandaloneAudit
     from sqlmesh.core.context import Context
+    from sqlmesh.core.test import ModelTestMetadata
 
 # Every check that a review can make without touching the warehouse.
 
@@ -492,6 +493,6 @@ def _find_test_on_base_branch(context: Context, wanted: TestName, repository: Pa
     return next(iter(same or named), None)
 
 
-def _get_path(test: Any, repository: Path) -> str | None:
+def _get_path(test: ModelTestMetadata, repository: Path) -> str | None:
     path = Path(test.path)
     return str(path.relative_to(repository)) if path.is_relative_to(repository) else path.name

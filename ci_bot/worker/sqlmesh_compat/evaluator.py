@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlglot import exp
 from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
@@ -31,7 +31,12 @@ from sqlmesh.utils.errors import NodeAuditsErrors
 
 if TYPE_CHECKING:
     from sqlmesh.core.engine_adapter import EngineAdapter
-    from sqlmesh.core.plan import EvaluatablePlan
+    from sqlmesh.core.plan import EvaluatablePlan, stages
+    from sqlmesh.core.state_sync import StateSync
+
+SnapshotStage = TypeVar(
+    "SnapshotStage", PhysicalLayerSchemaCreationStage, CreateSnapshotRecordsStage
+)
 
 
 @dataclass(frozen=True)
@@ -261,7 +266,7 @@ class FencedSqlmeshState:
         }
     )
 
-    def __init__(self, state: Any, fence: StateFence) -> None:
+    def __init__(self, state: StateSync, fence: StateFence) -> None:
         self._state = state
         self._fence = fence
 
@@ -286,23 +291,29 @@ class LeasedSqlmeshEvaluator(BuiltInPlanEvaluator):
     promotion: StateFence = nullcontext
     check: Callable[[], None] = staticmethod(lambda: None)
 
-    def visit_before_all_stage(self, stage: Any, plan: EvaluatablePlan) -> None:
+    def visit_before_all_stage(self, stage: stages.BeforeAllStage, plan: EvaluatablePlan) -> None:
         self.check()
         super().visit_before_all_stage(stage, plan)
 
-    def visit_physical_layer_schema_creation_stage(self, stage: Any, plan: EvaluatablePlan) -> None:
+    def visit_physical_layer_schema_creation_stage(
+        self, stage: PhysicalLayerSchemaCreationStage, plan: EvaluatablePlan
+    ) -> None:
         self.check()
         super().visit_physical_layer_schema_creation_stage(stage, plan)
 
-    def visit_physical_layer_update_stage(self, stage: Any, plan: EvaluatablePlan) -> None:
+    def visit_physical_layer_update_stage(
+        self, stage: stages.PhysicalLayerUpdateStage, plan: EvaluatablePlan
+    ) -> None:
         self.check()
         super().visit_physical_layer_update_stage(stage, plan)
 
-    def visit_migrate_schemas_stage(self, stage: Any, plan: EvaluatablePlan) -> None:
+    def visit_migrate_schemas_stage(
+        self, stage: stages.MigrateSchemasStage, plan: EvaluatablePlan
+    ) -> None:
         self.check()
         super().visit_migrate_schemas_stage(stage, plan)
 
-    def visit_after_all_stage(self, stage: Any, plan: EvaluatablePlan) -> None:
+    def visit_after_all_stage(self, stage: stages.AfterAllStage, plan: EvaluatablePlan) -> None:
         self.check()
         super().visit_after_all_stage(stage, plan)
 
@@ -314,11 +325,15 @@ class LeasedSqlmeshEvaluator(BuiltInPlanEvaluator):
         if new:
             super().visit_create_snapshot_records_stage(replace(stage, snapshots=new), plan)
 
-    def visit_environment_record_update_stage(self, stage: Any, plan: EvaluatablePlan) -> None:
+    def visit_environment_record_update_stage(
+        self, stage: stages.EnvironmentRecordUpdateStage, plan: EvaluatablePlan
+    ) -> None:
         with self.promotion():
             super().visit_environment_record_update_stage(stage, plan)
 
-    def visit_virtual_layer_update_stage(self, stage: Any, plan: EvaluatablePlan) -> None:
+    def visit_virtual_layer_update_stage(
+        self, stage: stages.VirtualLayerUpdateStage, plan: EvaluatablePlan
+    ) -> None:
         with self.promotion():
             # Making views on Spark takes time; no transaction on the state should wait for it.
             pass
@@ -383,7 +398,7 @@ class ProbingSqlmeshEvaluator(LeasedSqlmeshEvaluator):
     def visit_backfill_stage(self, stage: BackfillStage, plan: EvaluatablePlan) -> None:
         super().visit_backfill_stage(self.part.narrow_stage(stage), plan)
 
-    def _narrow_stage(self, stage: Any) -> Any:
+    def _narrow_stage(self, stage: SnapshotStage) -> SnapshotStage:
         return replace(stage, snapshots=[each for each in stage.snapshots if each in self.part])
 
     def _leave_out(self, stage: Any, plan: EvaluatablePlan) -> None:

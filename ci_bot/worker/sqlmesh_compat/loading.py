@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from sqlmesh.core import constants as c
 from sqlmesh.core import loader
 from sqlmesh.core.config.connection import BaseDuckDBConnectionConfig
-from sqlmesh.core.context import Context
 from sqlmesh.core.macros import macro
 from sqlmesh.core.signal import signal
 from sqlmesh.core.test.definition import ModelTest
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
     from sqlmesh.core.config import Config
     from sqlmesh.core.context import Context
     from sqlmesh.core.model import Model
+    from sqlmesh.core.state_sync import StateReader
+    from sqlmesh.core.test import ModelTestMetadata
 
 
 @contextmanager
@@ -108,7 +109,7 @@ def order_sqlmesh_models(context: Context) -> None:
     context._models.update(models)
 
 
-def list_tests_that_sqlmesh_loaded(context: Context) -> list[Any]:
+def list_tests_that_sqlmesh_loaded(context: Context) -> list[ModelTestMetadata]:
     """The project's unit tests. (`Context.select_tests` since 0.228, `load_model_tests` before)"""
     either: Any = context
     read = getattr(either, "select_tests", None) or either.load_model_tests
@@ -132,7 +133,9 @@ class FailingNode:
     error: Exception
 
 
-def find_failing_sqlmesh_nodes_of_others(context: Context, state: Any) -> Iterator[FailingNode]:
+def find_failing_sqlmesh_nodes_of_others(
+    context: Context, state: StateReader
+) -> Iterator[FailingNode]:
     """Yields the nodes of other projects in prod that cannot be read from the state or rendered.
 
     Args:

@@ -140,7 +140,7 @@ def sqlglot_keeps_digits() -> bool:
     return bool(product.type.expressions)
 
 
-def _is_bare_decimal(kind: Any) -> bool:
+def _is_bare_decimal(kind: exp.DataType) -> bool:
     return bool(kind.this == _DECIMAL and not kind.expressions)
 
 
