@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ci_bot.bot.setup.plan_files import (
     SetupRequest,
-    find_action_release_for_setup,
+    find_action_release,
     list_setup_workflows,
 )
 from ci_bot.bot.setup.read_configuration import SetupConfigVariable
@@ -32,7 +32,7 @@ def example_workflows() -> dict[str, str]:
     request = SetupRequest(
         repository=_repository(),
         level="full",
-        release=find_action_release_for_setup(None),
+        release=find_action_release(None),
         deploy_requirements="requirements.txt",
     )
     return {

@@ -274,7 +274,7 @@ class EstimateDocument(Contract):
         return [self.cost, *([self.after_merge] if self.after_merge is not None else [])]
 
 
-def list_limited_costs_of_apply_document(document: ApplyDocument | EstimateDocument) -> list[Cost]:
+def list_limited_costs(document: ApplyDocument | EstimateDocument) -> list[Cost]:
     """The estimates that a limit is held against: of the environment, and of prod if known."""
     if isinstance(document, ApplyDocument):
         known = (document.estimate, document.prod_estimate)

@@ -25,7 +25,7 @@ EACH_ALONE = frozenset(
 )
 
 
-def group_risks_of_document(risks: Iterable[Risk]) -> list[tuple[Risk, ...]]:
+def group_risks(risks: Iterable[Risk]) -> list[tuple[Risk, ...]]:
     """Findings of one rule, weight and reason for that weight, in the order of the first ones."""
     groups: dict[object, list[Risk]] = {}
     for risk in risks:
@@ -33,9 +33,9 @@ def group_risks_of_document(risks: Iterable[Risk]) -> list[tuple[Risk, ...]]:
     return [tuple(group) for group in groups.values()]
 
 
-def group_findings_of_document(risks: Iterable[Risk]) -> list[FindingGroup]:
+def group_findings(risks: Iterable[Risk]) -> list[FindingGroup]:
     """The same as documents."""
-    return [_make_finding_group(group) for group in group_risks_of_document(risks)]
+    return [_make_finding_group(group) for group in group_risks(risks)]
 
 
 def _make_key(risk: Risk) -> object:

@@ -273,7 +273,7 @@ class Checks(Contract):
     table_diff: TableDiffCheck
 
 
-def make_unrun_checks_of_document(reason: str) -> Checks:
+def make_unrun_checks(reason: str) -> Checks:
     """The checks of a review that made none, each with the reason."""
     return Checks(
         lint=LintCheck(status="not_run"),

@@ -349,7 +349,7 @@ def answer_without_plan(
         return policy_scopes.answer_policy_scopes_request(request, clock, before_spark)
     from ci_bot.worker.review import review_plan
 
-    return review_plan.run_base_tests_for_review(
+    return review_plan.run_base_tests(
         request, review_plan.ReviewPorts(clock, progress, before_spark)
     )
 

@@ -18,12 +18,12 @@ from typing import Any
 
 import ruamel.yaml
 
-from ci_bot.bot.setup.plan_files import find_action_release_for_setup
+from ci_bot.bot.setup.plan_files import find_action_release
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / ".github" / "examples"
 STAND_INS = Path(__file__).resolve().parent / "stand_ins"
-OURS = find_action_release_for_setup(None).repository
+OURS = find_action_release(None).repository
 _USES = re.compile(r"^\s+(?:- )?uses: ([\w./-]+)@([0-9a-f]{40})", re.M)
 MACHINE = "ubuntu-24.04"
 MACHINE_ARM = "ubuntu-24.04-arm"

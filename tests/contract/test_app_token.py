@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from ci_bot.bot.setup.plan_files import find_action_release_for_setup
+from ci_bot.bot.setup.plan_files import find_action_release
 from tests.contract.test_actionlint import NOT_KNOWN_YET, found, program
 from tests.contract.test_linters import GITHUB, ROOT, ZIZMOR, assert_clean, lint
 
@@ -17,7 +17,7 @@ __all__ = ["program"]  # a fixture
 PAGE = (ROOT / "docs" / "installation.md").read_text("utf-8")
 STEP, WITH = re.findall(r"```yaml\n(.*?)```", PAGE.split("## A GitHub App's token")[1], re.S)[:2]
 NAMES = ("review", "apply", "cleanup")
-OURS = find_action_release_for_setup(None).repository
+OURS = find_action_release(None).repository
 # The action's step: its name, perhaps an id and comments, and what it uses.
 ACTION = re.compile(
     r"(?m)^      - name: [^\n]+\n(?:        [^\n]+\n)*?"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.setup.plan_files import find_action_release_for_setup
+from ci_bot.bot.setup.plan_files import find_action_release
 from tests.checkout import GIT, Repository
 from tests.contract.test_workflows import ROOT, load
 from tests.github_programs import RECORDER, install
@@ -283,7 +283,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_name__leaves_no_placeholder_in_this_repository(released: Path) -> None:
     """Everywhere but in what speaks of the placeholder itself."""
-    declared = find_action_release_for_setup(None)
+    declared = find_action_release(None)
     changed = {entry["path"] for entry in RELEASE.tree(released, "base")["tree"]}
     assert {"README.md", "docs/installation.md", "docs/reference.md", "mkdocs.yml"} <= changed
     assert {f".github/examples/{name}.yml" for name in ("review", "apply", "cleanup")} <= changed

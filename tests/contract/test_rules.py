@@ -371,7 +371,7 @@ READ_AS: dict[str, set[str]] = {
     "base_failures": {"base_failures"},
     "base_tests": {"on_base"},
     "changed_files": {"changed_files", "code_on_load", "unread_because"},
-    "cost": {"list_costs_for_decision"},
+    "cost": {"list_model_costs"},
     "data_diff": {"TableDiff"},
     "prod_not_found": {"prod_not_found"},
     "effects": {"judged", "JudgedEffect", "statements"},
@@ -388,7 +388,7 @@ READ_AS: dict[str, set[str]] = {
     "row_counts": {"row_counts"},
     "settings": {"gateways", "variables"},
     "unit_tests": {"tests"},
-    "work": {"choose_work_for_decision"},
+    "work": {"choose_work_to_judge"},
 }
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.setup.plan_files import find_action_release_for_setup
+from ci_bot.bot.setup.plan_files import find_action_release
 from tests.conftest import REPOSITORY
 
-ELSEWHERE = f"https://github.com/{find_action_release_for_setup(None).repository}/blob/main/"
+ELSEWHERE = f"https://github.com/{find_action_release(None).repository}/blob/main/"
 
 
 def build_site(repository: Path, site: Path) -> subprocess.CompletedProcess[str]:

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from ci_bot.bot.setup.plan_files import find_action_release_for_setup
+from ci_bot.bot.setup.plan_files import find_action_release
 
 ROOT = Path(__file__).resolve().parents[2]
 # The one that does not use this action: it writes prod.
 DEPLOY = ROOT / ".github" / "examples" / "deploy.yml"
 EXAMPLES = sorted(set(DEPLOY.parent.glob("*.yml")) - {DEPLOY})
 OWN = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-ACTION = find_action_release_for_setup(None).repository
+ACTION = find_action_release(None).repository
 # What needs no Spark takes the small image.
 WITHOUT_SPARK = {"review", "comments"}
 ALL_PERMISSIONS = {"contents": "read", "pull-requests": "write"}

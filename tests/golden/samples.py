@@ -14,7 +14,7 @@ from ci_bot.bot.decision import decide_on_review
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.finding_groups import group_findings_of_document
+from ci_bot.protocol.finding_groups import group_findings
 from ci_bot.protocol.messages import Progress
 from ci_bot.protocol.plan import Window
 from ci_bot.protocol.review_inputs import ProdRestatement, RecordedRestatement
@@ -127,7 +127,7 @@ def restated() -> str:
             "decision": judged.decision,
             "reasons": list(judged.reasons),
             "risks": list(judged.risks),
-            "findings": group_findings_of_document(judged.risks),
+            "findings": group_findings(judged.risks),
         }
     )
     return Conversation(wanted).review(wanted).comment

@@ -12,9 +12,9 @@ import sqlglot
 from sqlglot import exp
 
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.worker.cost.input_size_estimator import read_prod_snapshots_for_cost
+from ci_bot.worker.cost.input_size_estimator import read_prod_snapshots
 from ci_bot.worker.cost.input_size_measurement import InputSizeQueries
-from ci_bot.worker.cost.prediction import cut_batches_for_cost
+from ci_bot.worker.cost.prediction import cut_batches
 from ci_bot.worker.messages import report_times
 from ci_bot.worker.planning import describe_plan, make_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
@@ -54,12 +54,10 @@ def query(plan: BuiltPlan, context: Any, model: str) -> str | None:
     snapshots = {s.name: s for s in plan.plan_snapshots.values()}
     tables = {name for name in missing if not snapshots[name].is_view}
     queries = InputSizeQueries(
-        plan, lambda names: read_prod_snapshots_for_cost(context, names), tables, "spark"
+        plan, lambda names: read_prod_snapshots(context, names), tables, "spark"
     )
     (snapshot,) = [s for name, s in snapshots.items() if name.endswith(f'"{model}"')]
-    return queries.render_batch_query(
-        snapshot, cut_batches_for_cost(snapshot, missing[snapshot.name])[0]
-    )
+    return queries.render_batch_query(snapshot, cut_batches(snapshot, missing[snapshot.name])[0])
 
 
 def tables(text: str | None) -> set[str]:
@@ -69,7 +67,7 @@ def tables(text: str | None) -> set[str]:
 
 def prods(context: Any, model: str) -> str:
     """The name of a model's table in prod."""
-    (found,) = read_prod_snapshots_for_cost(
+    (found,) = read_prod_snapshots(
         context, [f'"{context.default_catalog}"."shop"."{model}"']
     ).values()
     return exp.to_table(found.table_name()).name
@@ -139,7 +137,7 @@ def test_batches__are_those_of_sqlmeshs_scheduler(shop: Shop, tmp_path: Path) ->
     with planned(shop, tmp_path) as (plan, _):
         for item in plan.plan.missing_intervals:
             snapshot = plan.plan_snapshots[item.snapshot_id]
-            found = cut_batches_for_cost(snapshot, item.intervals)
+            found = cut_batches(snapshot, item.intervals)
             if snapshot.is_incremental:
                 assert len(found) == describe_plan.count_planned_batches(snapshot, item.intervals)
             shown = [

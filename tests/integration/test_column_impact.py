@@ -11,7 +11,7 @@ from ci_bot.protocol.review_report import Impact
 from ci_bot.worker.messages.names import MessageNames
 from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
-from ci_bot.worker.review.lineage_inputs import make_column_impact_of_review
+from ci_bot.worker.review.lineage_inputs import make_column_impact
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.projects.opened import opened
@@ -58,7 +58,7 @@ def impact(shop: Shop, scratch: Path) -> Impact:
         )
         assert planned is not None
         context = found.context
-        return make_column_impact_of_review(
+        return make_column_impact(
             planned, MessageNames(context.default_catalog, context.default_dialect)
         )
 
@@ -162,4 +162,4 @@ def test_impact__on_a_macro_that_asks_for_the_time__takes_every_name_in_its_code
 
 
 def test_impact__without_a_plan_is_empty() -> None:
-    assert make_column_impact_of_review(None, MessageNames(None, None)) == Impact()
+    assert make_column_impact(None, MessageNames(None, None)) == Impact()

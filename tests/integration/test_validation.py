@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.report.model.advice import list_recommendations_of_view
+from ci_bot.bot.report.model.advice import list_recommendations
 from ci_bot.protocol.review_report import Report
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
@@ -51,7 +51,7 @@ def test_validation__names_each_part_and_the_files_to_format(duck: Shop) -> None
     assert "nothing in audits/, macros/" in message
     assert report.checks.formatting.status == "needs_format"
     assert report.checks.formatting.files == ["models/revenue.sql"], "and no file of the estate"
-    advice = list_recommendations_of_view(report)
+    advice = list_recommendations(report)
     assert "type: spark" in advice[0], "what fails comes first"
     assert any("sqlmesh format" in item for item in advice)
 

@@ -248,7 +248,7 @@ def run_command_guarded(activity: Callable[[Machine], int]) -> NoReturn:
         code = EXIT_FAILED
     except Exception as error:
         if verbose:
-            print_crash_of_command(error)
+            print_crash(error)
         code = _print_failure(make_unforeseen_error(error))
     raise SystemExit(code)
 
@@ -261,7 +261,7 @@ def _print_failure(error: BotError | RunCancelled) -> int:
     return error.exit_code
 
 
-def print_usage_error_of_command(error: click.ClickException) -> None:
+def print_usage_error(error: click.ClickException) -> None:
     """Says which option is wrong, and where to look."""
     message = error.format_message()
     click.echo(_drop_secrets(f"ci-bot: {message[:1].lower()}{message[1:]}"), err=True)
@@ -275,7 +275,7 @@ def _drop_secrets(text: str) -> str:
     return redact_text(text, os.environ)
 
 
-def print_crash_of_command(error: BaseException | None) -> None:
+def print_crash(error: BaseException | None) -> None:
     """Prints an unforeseen error in Python's own words, which repeat paths, settings and values."""
     lines = traceback.format_exception(error) if error is not None else []
     sys.stderr.write(_drop_secrets("".join(lines)))

@@ -18,8 +18,8 @@ from ci_bot.bot.cli.command_line import (
     CommandGroup,
     add_common_command_options,
     declare_command_with_common_options,
-    print_crash_of_command,
-    print_usage_error_of_command,
+    print_crash,
+    print_usage_error,
     run_command_guarded,
 )
 from ci_bot.bot.cli.environment_commands import (
@@ -116,14 +116,14 @@ def main() -> None:
     # Hardly anything that is made while modules are imported is garbage, and with Python's own
     # threshold the collector looks through all of it several times before the worker has begun.
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
-    sys.excepthook = lambda _kind, error, _trace: print_crash_of_command(error)
-    threading.excepthook = lambda thread: print_crash_of_command(thread.exc_value)
+    sys.excepthook = lambda _kind, error, _trace: print_crash(error)
+    threading.excepthook = lambda thread: print_crash(thread.exc_value)
     try:
         command_group.main(prog_name="ci-bot", standalone_mode=False)
     except click.exceptions.Abort:
         sys.exit(EXIT_INTERRUPTED)
     except click.ClickException as error:
-        print_usage_error_of_command(error)
+        print_usage_error(error)
         sys.exit(EXIT_BAD_INPUT)
 
 

@@ -86,9 +86,7 @@ def init_command(**options: Any) -> None:
 
     given = {**options, "projects": (*options["path"], *options["projects"])}
     del given["path"]
-    choose = (
-        shared.choose_projects_of_command if sys.stdin is not None and sys.stdin.isatty() else None
-    )
+    choose = shared.choose_projects if sys.stdin is not None and sys.stdin.isatty() else None
     run_command_guarded(lambda machine: set_up_repository(machine, SetupOptions(**given), choose))
 
 

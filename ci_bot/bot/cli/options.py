@@ -157,7 +157,7 @@ def add_projects_to_command(options: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "projects": tuple(dict.fromkeys(named)) or (".",)}
 
 
-def choose_projects_of_command(found: Sequence[str]) -> Sequence[str]:
+def choose_projects(found: Sequence[str]) -> Sequence[str]:
     """Asks a person at the terminal which of several projects is meant."""
     for number, project in enumerate(found, start=1):
         click.echo(f"  {number}  {project}", err=True)

@@ -12,13 +12,13 @@ from ci_bot.bot.decision.risks import (
     compares,
     count_noun,
     make_risk,
-    map_models_below_for_decision,
+    map_models_below,
     sort_risks,
 )
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyVerdict, NotCleared, TableDiff
 from ci_bot.protocol.changed_rows import TAKEN_COLUMNS
 from ci_bot.protocol.cost import count_days_between
-from ci_bot.protocol.finding_groups import group_findings_of_document
+from ci_bot.protocol.finding_groups import group_findings
 from ci_bot.protocol.plan import Checks
 from ci_bot.protocol.review_report import Report, Risk, Weighed
 from ci_bot.protocol.rules import RULES, find_rule
@@ -43,7 +43,7 @@ def clear_risks_by_data(
     """The findings of a review that still count, those that the diffs clear, and why others of
     their kind stand."""
     found = {diff.model: diff for diff in diffs}
-    below = map_models_below_for_decision(report)
+    below = map_models_below(report)
     tables = {c.model for c in report.changes if c.kind not in _WITHOUT_TABLE}
     own_code = any(item.rule == CODE_ON_LOAD for item in report.risks)
     counting: list[Risk] = []
@@ -275,7 +275,7 @@ def decide_again_after_apply(
             "decision": decision,
             "reasons": reasons,
             "risks": risks,
-            "findings": group_findings_of_document(risks),
+            "findings": group_findings(risks),
             "set_aside": sort_risks([*report.set_aside, *cleared]),
             "checks": report.checks if missing else _add_apply_checks(report.checks, document),
         }

@@ -21,12 +21,12 @@ from ci_bot.bot.decision.risks import (
     judges,
     make_risk,
     make_risk_of_finding,
-    rank_severity_of_risk,
+    rank_severity,
     sort_risks,
 )
 from ci_bot.bot.policy import AcceptancesByOwners, PolicyWeighing
 from ci_bot.protocol.changed_rows import judge_past_numbers
-from ci_bot.protocol.finding_groups import group_findings_of_document, group_risks_of_document
+from ci_bot.protocol.finding_groups import group_findings, group_risks
 from ci_bot.protocol.plan import Decision
 from ci_bot.protocol.review_report import PastNumbers, Report, ReviewFacts, Risk
 from ci_bot.protocol.rules import find_rule
@@ -85,9 +85,7 @@ def _drop_repeated_risks(risks: Iterable[Risk]) -> list[Risk]:
     kept: dict[tuple[str | None, ...], Risk] = {}
     for item in risks:
         key = (item.rule, item.model, item.path, item.subject)
-        if key not in kept or rank_severity_of_risk(item.severity) < rank_severity_of_risk(
-            kept[key].severity
-        ):
+        if key not in kept or rank_severity(item.severity) < rank_severity(kept[key].severity):
             kept[key] = item
     return list(kept.values())
 
@@ -115,7 +113,7 @@ def decide_on_review_again(report: Report, acceptances: AcceptancesByOwners) -> 
             "decision": decision,
             "reasons": reasons,
             "risks": list(weighed.counting),
-            "findings": group_findings_of_document(weighed.counting),
+            "findings": group_findings(weighed.counting),
             "set_aside": sort_risks([*report.set_aside, *weighed.set_aside]),
         }
     )
@@ -132,7 +130,7 @@ def decide_by_risks(
     if high:
         return "review", _list_reasons(high)
     notes = [item for item in risks if item.severity in {"medium", "low"}]
-    if is_empty_plan_for_decision(facts):
+    if is_empty_plan(facts):
         if facts.base_failures:
             return "no_changes", [
                 "It changes no file that SQLMesh reads.",
@@ -141,12 +139,12 @@ def decide_by_risks(
         other = "prod" if facts.baseline == "state" else "the version that counts as prod"
         return "no_changes", [f"No model, statement or interval differs from {other}."]
     if notes:
-        listed = count_noun(len(group_risks_of_document(notes)), "note")
+        listed = count_noun(len(group_risks(notes)), "note")
         return "go", [f"No rule found a problem; {listed}.", *_list_reasons(notes)]
     return "go", [reports.SENTENCES.no_problem]
 
 
-def is_empty_plan_for_decision(facts: ReviewFacts | Report) -> bool:
+def is_empty_plan(facts: ReviewFacts | Report) -> bool:
     """Whether the plan is empty: no models, no restatements, no new or gone statements."""
     return (
         not facts.changes
@@ -158,7 +156,7 @@ def is_empty_plan_for_decision(facts: ReviewFacts | Report) -> bool:
 
 def _list_reasons(risks: Sequence[Risk]) -> list[str]:
     """A sentence for each question: the first place that it is about, and how many more."""
-    groups = group_risks_of_document(risks)
+    groups = group_risks(risks)
     first = [
         f"{item.rule}{on}: {item.evidence}"[:4_000]
         for group in groups[:MAX_REASONS]

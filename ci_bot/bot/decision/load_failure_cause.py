@@ -73,7 +73,7 @@ def sort_load_failures_for_decision(
     }
     # If the base branch's configuration is broken, what comes after it was hidden until now.
     hidden = all(failure.stage == "configuration" for failure in base)
-    elsewhere = is_change_unread_by_sqlmesh_for_decision(changed_files)
+    elsewhere = is_change_unread_by_sqlmesh(changed_files)
     old = [
         failure
         for failure in head
@@ -106,7 +106,7 @@ def combine_load_failures_for_decision(
     return first.model_copy(update={"message": "\n\n".join(lines)})
 
 
-def is_change_unread_by_sqlmesh_for_decision(changed_files: Collection[str] | None) -> bool:
+def is_change_unread_by_sqlmesh(changed_files: Collection[str] | None) -> bool:
     """Whether SQLMesh reads none of the changed files: they are documentation, or the forge's."""
     return changed_files is not None and all(map(_is_prose, changed_files))
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from ci_bot.bot.decision.load_failure_cause import is_change_unread_by_sqlmesh_for_decision
+from ci_bot.bot.decision.load_failure_cause import is_change_unread_by_sqlmesh
 from ci_bot.bot.decision.reader_rules import PLANNED_FROM_BASE
 from ci_bot.bot.decision.risks import (
     BotFacts,
@@ -100,9 +100,7 @@ def find_risk_of_broken_base(
         cause = "With this pull request it does. There was nothing to compare with: all is new."
     else:
         cause = "This pull request is not why, and nothing of it could be planned or checked."
-    harmless = not facts.project.models and is_change_unread_by_sqlmesh_for_decision(
-        bot.changed_files
-    )
+    harmless = not facts.project.models and is_change_unread_by_sqlmesh(bot.changed_files)
     yield make_risk(
         BASE_BROKEN,
         f"{why} {cause}",

@@ -67,7 +67,7 @@ class JudgedModelChange:
         }
 
 
-def map_changed_models_for_decision(facts: ReviewFacts) -> dict[str, JudgedModelChange]:
+def map_changed_models(facts: ReviewFacts) -> dict[str, JudgedModelChange]:
     """What the pull request's own changes do to each model that they change or reach.
 
     The verdicts are the column impact's. A model that it has proved to read no change is missing.
@@ -194,7 +194,7 @@ def find_risks_of_affected_exposures(
     readers = list_readers_at_risk(facts, bot)
     if not readers:
         return
-    changed = map_changed_models_for_decision(facts)
+    changed = map_changed_models(facts)
     paths = {change.model: change.path for change in facts.changes}
     for reader in readers:
         model = changed.get(reader.model)

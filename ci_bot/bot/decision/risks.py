@@ -73,7 +73,7 @@ class JudgedWork:
     prod_known: bool
 
 
-def choose_work_for_decision(facts: ReviewFacts) -> JudgedWork:
+def choose_work_to_judge(facts: ReviewFacts) -> JudgedWork:
     """What a change builds, by the larger of both plans."""
     plan = facts.prod_plan
     known = plan is not None and not plan.would_fail
@@ -117,7 +117,7 @@ def _join_work(here: Backfill | None, there: Backfill | None) -> ModelWorkAtRisk
     return ModelWorkAtRisk(here, "environment", here.intervals)
 
 
-def list_costs_for_decision(facts: ReviewFacts) -> list[tuple[Cost, Where]]:
+def list_model_costs(facts: ReviewFacts) -> list[tuple[Cost, Where]]:
     """The estimates of both plans, the dearer one first."""
     costs: list[tuple[Cost, Where]] = [(facts.cost, "environment")]
     if facts.prod_plan is not None and facts.prod_plan.cost is not None:
@@ -128,7 +128,7 @@ def list_costs_for_decision(facts: ReviewFacts) -> list[tuple[Cost, Where]]:
 # Which changed models follow a changed model: they read it, or what reads it.
 
 
-def map_models_below_for_decision(facts: ReviewFacts | Report) -> dict[str, set[str]]:
+def map_models_below(facts: ReviewFacts | Report) -> dict[str, set[str]]:
     """Per directly changed model, the models below it that SQLMesh lists as modified."""
     follows: dict[str, set[str]] = {}
     for above, below in facts.lineage.edges:
@@ -209,7 +209,7 @@ EVIDENCE_LENGTH = 4_000
 NAMES_SHOWN = 5
 
 
-def rank_severity_of_risk(severity: Severity) -> int:
+def rank_severity(severity: Severity) -> int:
     """0 for a blocker, growing as the weight falls."""
     return SEVERITIES.index(severity)
 
@@ -256,7 +256,7 @@ def sort_risks(risks: Iterable[Risk]) -> list[Risk]:
     return sorted(
         risks,
         key=lambda item: (
-            rank_severity_of_risk(item.severity),
+            rank_severity(item.severity),
             item.rule,
             item.model or "",
             item.path or "",

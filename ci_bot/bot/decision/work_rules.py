@@ -10,12 +10,12 @@ from ci_bot.bot.decision.risks import (
     JudgedWork,
     TeamLimits,
     Where,
-    choose_work_for_decision,
+    choose_work_to_judge,
     count_noun,
     judges,
-    list_costs_for_decision,
+    list_model_costs,
     make_risk,
-    map_models_below_for_decision,
+    map_models_below,
     quote_names,
 )
 from ci_bot.protocol.changed_rows import (
@@ -53,8 +53,8 @@ SAME_RESULT = RULES["same-result"].id  # the worker's proof
 @judges(BREAKING_REBUILD)
 def find_rebuild_risks(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R06: a breaking change builds the model, and everything that reads it, from its start."""
-    work = choose_work_for_decision(facts)
-    downstream = map_models_below_for_decision(facts)
+    work = choose_work_to_judge(facts)
+    downstream = map_models_below(facts)
     same = {f.model for f in facts.findings if f.rule == SAME_RESULT}
     for change in facts.changes:
         if change.change != "direct" or change.category != "breaking" or change.from_base:
@@ -155,7 +155,7 @@ def judge_past_numbers_risk(
 ) -> Iterator[Risk]:
     """R06: rows differ, and SQLMesh's category does not say so."""
     changes = {change.model: change for change in facts.changes}
-    downstream, old_rows = map_models_below_for_decision(facts), describe_old_rows(facts)
+    downstream, old_rows = map_models_below(facts), describe_old_rows(facts)
     taken = list_taken_in(facts)
     yield from _describe_taken_columns(taken, changes)
     for rows in judge_past_numbers(facts).changed:
@@ -250,7 +250,7 @@ def judge_history_risk(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) ->
 @judges(METADATA_BACKFILL)
 def judge_metadata_risk(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R06: a change of metadata that makes prod build more, as an earlier `start` does."""
-    work = choose_work_for_decision(facts)
+    work = choose_work_to_judge(facts)
     gaps = {gap.model for gap in facts.prod_plan.gaps} if facts.prod_plan else set()
     for change in facts.changes:
         judged = work.models.get(change.model)
@@ -383,7 +383,7 @@ BATCHLESS_INTERVALS = 100
 @judges(INTERVAL_LIMIT)
 def judge_amount_risk(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R06: more intervals than the limit."""
-    work, given = choose_work_for_decision(facts), limits.max_intervals
+    work, given = choose_work_to_judge(facts), limits.max_intervals
     total = work.total.intervals
     limit = DEFAULT_MAX_INTERVALS if given is None else given
     if total > limit:
@@ -418,7 +418,7 @@ def find_budget_risks(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
     cap = limits.max_executor_hours
     if cap is None:
         return
-    costs = list_costs_for_decision(facts)
+    costs = list_model_costs(facts)
     clears = "the plan is smaller, or `max-executor-hours` is raised"
     dearest, where = costs[0]
     middle = dearest.find_hours_above(cap)
@@ -468,7 +468,7 @@ def judge_one_job_risk(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) ->
     plan = facts.prod_plan
     built = {item.model for item in facts.backfill} - {item.model for item in facts.work}
     later = {item.model: item for item in plan.backfill} if plan else {}
-    for name, judged in choose_work_for_decision(facts).models.items():
+    for name, judged in choose_work_to_judge(facts).models.items():
         # Of what an apply has built here, the rest is left that prod does not take over.
         item = later.get(name) if name in built else judged.item
         where: Where = "prod" if name in built else judged.where

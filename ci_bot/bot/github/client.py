@@ -196,7 +196,7 @@ class GitHubClient:
     def create_comment(
         self, number: int, body: str, *, is_it: Callable[[PullComment], bool] | None = None
     ) -> PullComment:
-        recognised = is_it or (lambda comment: is_same_comment_text_on_github(comment.body, body))
+        recognised = is_it or (lambda comment: is_same_comment_text(comment.body, body))
         for tries in range(1, self._limits.tries + 1):
             try:
                 written = self._rest.request_record(
@@ -482,7 +482,7 @@ def _make_workflow_start_error(workflow: str, ref: str, why: str) -> BadInput:
     )
 
 
-def is_same_comment_text_on_github(one: str, other: str) -> bool:
+def is_same_comment_text(one: str, other: str) -> bool:
     """Whether two bodies are the same but for line ends and blanks at their ends."""
     return _normalize_comment_text(one) == _normalize_comment_text(other)
 

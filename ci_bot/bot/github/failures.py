@@ -66,7 +66,7 @@ class GitHubNetworkTrouble:
     words: str
 
 
-def classify_network_error_of_github(error: BaseException) -> GitHubNetworkTrouble:
+def classify_network_error(error: BaseException) -> GitHubNetworkTrouble:
     """Why a request ended in `error`."""
     causes = list(_iterate_causes(error))
     names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}

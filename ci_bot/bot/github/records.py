@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from ci_bot.bot.actions import GHOST, is_same_repository_in_event
 from ci_bot.bot.github.failures import (
-    classify_network_error_of_github,
+    classify_network_error,
     make_unexpected_github_answer_error,
     make_unreachable_github_error,
 )
@@ -411,7 +411,7 @@ def download_github_artifact(
                             hint=_RUN_AGAIN,
                         )
     except (OSError, HTTPError) as error:
-        why = classify_network_error_of_github(error)
+        why = classify_network_error(error)
         host = f"the storage at {urlsplit(url).hostname}"
         raise make_unreachable_github_error(why.kind, why.words, doing=doing, host=host) from None
     return bytes(body)

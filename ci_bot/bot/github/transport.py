@@ -22,7 +22,7 @@ from ci_bot.bot.github.failures import (
     GitHubRequestFailure,
     GiveUp,
     classify_github_failure,
-    classify_network_error_of_github,
+    classify_network_error,
     decide_retry_of_github_request,
     make_github_error,
     make_unexpected_github_answer_error,
@@ -306,7 +306,7 @@ class GitHubTransport:
                 cnx=self._connection.copy_for_one_call(),
             )
         except (OSError, HTTPError) as error:  # every exception of `requests` is an OSError
-            why = classify_network_error_of_github(error)
+            why = classify_network_error(error)
             return GitHubRequestFailure(
                 status=None, message=why.words, headers={}, network=why.kind
             )

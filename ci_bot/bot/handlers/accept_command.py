@@ -21,7 +21,7 @@ from ci_bot.bot.handlers.owner_command import (
     check_gate_of_owner_command,
     check_owner_command_has_review,
     is_commenter_owner,
-    make_not_owner_error_for_command,
+    make_not_owner_error,
     publish_review_decided_by_owner,
     read_owner_command,
     report_owner_command_failure,
@@ -178,7 +178,7 @@ def list_findings_of_commenting_owner(
             owned[ownership] = is_commenter_owner(by, ownership, github)
     mine = [risk for risk in found if owned[find_owners_of_risk_for_command(own, risk)]]
     if not mine:
-        raise make_not_owner_error_for_command(by, found[0].model or "", next(iter(owned)))
+        raise make_not_owner_error(by, found[0].model or "", next(iter(owned)))
     return mine
 
 

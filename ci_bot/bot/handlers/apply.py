@@ -20,17 +20,17 @@ from ci_bot.bot.handlers.gate import (
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.own_review import (
     confirm_comment_marker_by_own_review,
-    find_merge_commits_for_handler,
+    find_merge_commits,
     find_why_own_review_has_other_plan,
     review_again_in_apply_run,
 )
 from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.handlers.pull_request_context import (
-    find_commit_checked_out_in_run,
+    find_checked_out_commit,
     make_owner_of_run,
     read_command_for_handler,
 )
-from ci_bot.bot.handlers.review import read_plan_flags_of_run
+from ci_bot.bot.handlers.review import read_plan_flags
 from ci_bot.bot.report import (
     CommentMarkerFacts,
     CommentViewContext,
@@ -78,7 +78,7 @@ class ApplyHandler(Handler[activities.Apply]):
             by=by,
             permission=github.get_permission(by),
             command=command,
-            checked_out=find_commit_checked_out_in_run(client),
+            checked_out=find_checked_out_commit(client),
         )
         against = list_unmet_conditions_of_apply_gate(requester, pull, marker)
         if against or marker is None:
@@ -266,8 +266,8 @@ def _build_request(
     marker: Marker,
 ) -> applying.WantedWorkerApply:
     """The fields of the request: what was reviewed, and whose it is."""
-    flags = read_plan_flags_of_run(settings.inputs)
-    commits = find_merge_commits_for_handler(pull, client)
+    flags = read_plan_flags(settings.inputs)
+    commits = find_merge_commits(pull, client)
     changed = (
         list_changes_of_pull_for_request(client.git, commits) if selects_by_git(flags) else None
     )
@@ -295,7 +295,7 @@ def _request_apply(
         return applying.request_apply_from_worker(client, **wanted)
     except BotError as error:
         failure = make_activity_failure_of_worker(error, "apply", publisher.redactor)
-        return applying.make_failed_apply_document_for_worker(
+        return applying.make_failed_apply_document(
             failure, environment=wanted["environment"], plan_id=wanted["plan_id"]
         )
 

@@ -75,7 +75,7 @@ def list_annotations_of_differences(
     ]
 
 
-def summarize_evidence_for_comment(document: ApplyDocument) -> str:
+def summarize_evidence(document: ApplyDocument) -> str:
     """What the data says, what was built, and the decision with it."""
     built, views = sum_planned_work(document.models), len(document.views)
     data, missing = ApplyView(document).sentence, document.evidence_missing
@@ -99,7 +99,7 @@ _AFTER_THE_END = ("closed", "cleanup_failed")
 
 def report_apply_failure(error: BotError, publisher: HandlerPublisher) -> int:
     """Reports an apply that ended before the worker was asked; returns the exit code."""
-    document = apply.make_failed_apply_document_for_worker(
+    document = apply.make_failed_apply_document(
         make_activity_failure_of_worker(error, "start", publisher.redactor),
         environment=publisher.environment,
     )
@@ -256,7 +256,7 @@ def _notify_of_apply(publisher: HandlerPublisher, document: ApplyDocument) -> No
 def _describe_end(document: ApplyDocument) -> str:
     """What came of an apply, as sentences."""
     if document.result == "applied":
-        return summarize_evidence_for_comment(document)
+        return summarize_evidence(document)
     return document.failure.message if document.failure else "The apply failed."
 
 

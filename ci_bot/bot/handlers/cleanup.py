@@ -144,7 +144,7 @@ def report_cleanup_failure(
     """Reports a cleanup that ended before the worker was asked; returns the exit code."""
     publisher.try_read_marker()
     publisher.template = replace(publisher.template, merged=activity.merged)
-    document = cleaning.make_failed_cleanup_document_for_worker(
+    document = cleaning.make_failed_cleanup_document(
         make_activity_failure_of_worker(error, "start", publisher.redactor),
         environment=publisher.environment,
     )
@@ -205,7 +205,7 @@ def _request_cleanup(client: WorkerClient, **wanted: Any) -> CleanupDocument:
     try:
         return cleaning.request_cleanup_from_worker(client, **wanted)
     except BotError as error:
-        return cleaning.make_failed_cleanup_document_for_worker(
+        return cleaning.make_failed_cleanup_document(
             make_activity_failure_of_worker(error, "cleanup", client.redactor),
             environment=wanted["environment"],
         )

@@ -16,14 +16,14 @@ from ci_bot.bot.handlers.gate import (
     find_gate_condition_to_load,
 )
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
-from ci_bot.bot.handlers.own_review import find_merge_commits_for_handler
+from ci_bot.bot.handlers.own_review import find_merge_commits
 from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.handlers.pull_request_context import (
     answer_refused_run,
-    find_commit_checked_out_in_run,
+    find_checked_out_commit,
     read_command_for_handler,
 )
-from ci_bot.bot.handlers.review import read_plan_flags_of_run
+from ci_bot.bot.handlers.review import read_plan_flags
 from ci_bot.bot.report import notices
 from ci_bot.bot.worker_client import (
     apply,
@@ -104,15 +104,15 @@ class EstimateHandler(Handler[activities.Estimate]):
             by,
             github.get_permission(by),
             pull,
-            find_commit_checked_out_in_run(client),
+            find_checked_out_commit(client),
             what="an estimate",
         )
         check_gate_is_met(against)
         marker, inputs = publisher.read_marker(), settings.inputs
         window = marker.window if marker and marker.head == pull.head_sha else None
         commits, flags = (
-            find_merge_commits_for_handler(pull, client),
-            read_plan_flags_of_run(inputs),
+            find_merge_commits(pull, client),
+            read_plan_flags(inputs),
         )
         changed = (
             list_changes_of_pull_for_request(client.git, commits) if selects_by_git(flags) else None

@@ -19,7 +19,7 @@ from ci_bot.bot.actions import activities
 from ci_bot.bot.github import GitHub, NotFound, PullRequest, read_file_of_github_artifact
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import HandlerPublisher, make_handler_publisher_for
-from ci_bot.bot.handlers.review import list_apply_conditions_for_comment
+from ci_bot.bot.handlers.review import list_apply_conditions
 from ci_bot.bot.policy import UNWEIGHED
 from ci_bot.bot.report import (
     SENTENCES,
@@ -31,7 +31,7 @@ from ci_bot.bot.report import (
 from ci_bot.bot.sandbox import SandboxedAnswerRefusedError, check_json_of_sandboxed_worker
 from ci_bot.errors import EXIT_DONE, RequestRefused
 from ci_bot.protocol.comment import review_phase
-from ci_bot.protocol.finding_groups import group_findings_of_document
+from ci_bot.protocol.finding_groups import group_findings
 from ci_bot.protocol.review_report import Report, Risk
 
 ARTIFACT = "ci-bot-report"
@@ -168,7 +168,7 @@ def rewrite_claims_of_fork_report(
             "prod_restatements": [],
             "refused_wish": None,
             "risks": risks,
-            "findings": group_findings_of_document(risks),
+            "findings": group_findings(risks),
             "set_aside": set_aside,
             "base_sha": pull.base_sha,
             "merge_sha": None,
@@ -248,7 +248,7 @@ def _publish_fork_report(
     review_run = f"{runner.server_url}/{runner.repository}/actions/runs/{activity.run_id}"
     publisher.template = replace(
         publisher.template,
-        conditions=list_apply_conditions_for_comment(report, untrusted=_UNTRUSTED),
+        conditions=list_apply_conditions(report, untrusted=_UNTRUSTED),
         fork=True,
         base_name=pull.base_ref,
         run_url=review_run,

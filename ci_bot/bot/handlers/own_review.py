@@ -23,12 +23,12 @@ from ci_bot.bot.decision import TeamLimits
 from ci_bot.bot.github import GitHub, PullRequest, read_file_of_github_artifact
 from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.handlers.pull_request_context import (
-    find_commit_checked_out_in_run,
-    make_change_author_finder_for_run,
+    find_checked_out_commit,
+    make_change_author_finder,
 )
 from ci_bot.bot.handlers.review import (
-    explain_strict_policy_of_run,
-    read_plan_flags_of_run,
+    explain_strict_policy,
+    read_plan_flags,
 )
 from ci_bot.bot.worker_client import (
     RequestedReviewCommits,
@@ -80,9 +80,9 @@ def review_again_in_apply_run(
         before_apply=True,
         environment=publisher.environment,
         owner=Owner(name=settings.runner.repository, pr_number=pull.number, head_sha=pull.head_sha),
-        commits=find_merge_commits_for_handler(pull, client),
+        commits=find_merge_commits(pull, client),
         baseline="state",
-        flags=read_plan_flags_of_run(inputs),
+        flags=read_plan_flags(inputs),
         # Dates that a review chose itself give the same plan again, and others another one.
         start=window.start if window else inputs.start,
         end=window.end if window else inputs.end,
@@ -93,19 +93,17 @@ def review_again_in_apply_run(
         ),
         executor_hour_price=inputs.executor_hour_price,
         python_path=inputs.python_path,
-        no_lighter=explain_strict_policy_of_run(pull, None, checked_out=client.git.read_head()),
-        find_authors=make_change_author_finder_for_run(github, pull.number, pull.head_sha),
+        no_lighter=explain_strict_policy(pull, None, checked_out=client.git.read_head()),
+        find_authors=make_change_author_finder(github, pull.number, pull.head_sha),
         wish=wish,
     )
     now = publisher.machine.format_timestamp()
     return review.request_review_or_report_failure(client, options, planned_at=now)
 
 
-def find_merge_commits_for_handler(
-    pull: PullRequest, client: WorkerClient
-) -> RequestedReviewCommits:
+def find_merge_commits(pull: PullRequest, client: WorkerClient) -> RequestedReviewCommits:
     """What is checked out, which the gate has found to be the pull request's merge commit."""
-    parents = find_commit_checked_out_in_run(client)
+    parents = find_checked_out_commit(client)
     return RequestedReviewCommits(
         head=pull.head_sha,
         base=parents[0] if parents else None,
@@ -138,7 +136,7 @@ def find_why_own_review_has_other_plan(
     """
     environment = publisher.environment
     if own.failure is not None:
-        return apply.make_failed_apply_document_for_worker(own.failure, environment=environment)
+        return apply.make_failed_apply_document(own.failure, environment=environment)
     if own.plan_id == marker.plan:
         return None
     if own.identity is None:
@@ -153,7 +151,7 @@ def find_why_own_review_has_other_plan(
     if marker.base and own.base_sha:
         publisher.template = replace(publisher.template, base_moves=(marker.base, own.base_sha))
     reviewed = _read_reviewed_sets(marker, publisher, github)
-    return apply.make_failed_apply_document_for_worker(failure, environment=environment).model_copy(
+    return apply.make_failed_apply_document(failure, environment=environment).model_copy(
         update={
             "plan_id": own.plan_id,
             "difference": compare_identities(reviewed, own.identity) if reviewed else None,
@@ -175,7 +173,7 @@ def _make_document_without_own_plan(
         message=describe_uncategorized(waiting),
         hint=UNCATEGORIZED_HINT,
     )
-    document = apply.make_failed_apply_document_for_worker(failure, environment=environment)
+    document = apply.make_failed_apply_document(failure, environment=environment)
     if own.changes:
         return document
     return document.model_copy(

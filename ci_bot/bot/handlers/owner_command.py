@@ -17,7 +17,7 @@ from ci_bot.bot.handlers.gate import (
 from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.handlers.pull_request_context import (
     answer_refused_run,
-    find_commit_checked_out_in_run,
+    find_checked_out_commit,
     read_command_for_handler,
 )
 from ci_bot.bot.policy import ModelOwnershipByPolicy
@@ -56,7 +56,7 @@ def read_owner_command(
         by,
         github.get_permission(by),
         pull,
-        find_commit_checked_out_in_run(client),
+        find_checked_out_commit(client),
         what=what,
     )
     return pull, by, command, unmet
@@ -71,7 +71,7 @@ def check_gate_of_owner_command(
         Refused: a condition is unmet, or what is checked out does not say who owns a model.
     """
     check_gate_is_met(against)
-    untrusted = review.explain_strict_policy_of_run(pull, None, checked_out=client.git.read_head())
+    untrusted = review.explain_strict_policy(pull, None, checked_out=client.git.read_head())
     if untrusted is not None:
         raise RequestRefused(
             f"Who owns a model is not known here. {untrusted}",
@@ -103,7 +103,7 @@ def is_commenter_owner(by: str, ownership: ModelOwnershipByPolicy, github: GitHu
     return ownership.names_person(by) or any(github.in_team(team, by) for team in ownership.teams)
 
 
-def make_not_owner_error_for_command(
+def make_not_owner_error(
     by: str, model: str, ownership: ModelOwnershipByPolicy, *, what: str = "accept it"
 ) -> RequestRefused:
     """Makes the refusal: it names who may do `what`, and the policy line that says so."""

@@ -55,16 +55,16 @@ _MOST_PEOPLE = 20
 _MOST_SECONDS = 20.0
 
 
-def make_change_author_finder_for_run(
+def make_change_author_finder(
     github: GitHub | None, number: int | None, head: Sha | None
 ) -> Callable[[], ChangeAuthors] | None:
     """Asks GitHub, when it is called, who wrote the commits up to `head`; None if it cannot."""
     if github is None or number is None or head is None:
         return None
-    return partial(find_change_authors_for_run, github, number, head)
+    return partial(find_change_authors, github, number, head)
 
 
-def find_change_authors_for_run(github: GitHub, number: int, head: Sha) -> ChangeAuthors:
+def find_change_authors(github: GitHub, number: int, head: Sha) -> ChangeAuthors:
     """The writers of a pull request, or why they are not all trusted. Nothing is raised."""
     try:
         with github.limit_waits(_MOST_SECONDS):
@@ -179,7 +179,7 @@ def make_owner_of_run(settings: ActionSettings, number: int, head_sha: Sha | Non
     )
 
 
-def find_commit_checked_out_in_run(client: WorkerClient) -> tuple[str, ...]:
+def find_checked_out_commit(client: WorkerClient) -> tuple[str, ...]:
     """Base and head, where the workspace holds a test merge commit."""
     return tuple(client.git.list_parents(client.git.read_head()))
 
@@ -243,7 +243,7 @@ def _find_base_commit(chosen: activities.Activity, client: WorkerClient) -> str 
     if isinstance(chosen, activities.Review) and not chosen.was_dispatched:
         return find_commits_of_run_event(chosen, None, client).base
     try:
-        head, parents = client.git.read_head(), find_commit_checked_out_in_run(client)
+        head, parents = client.git.read_head(), find_checked_out_commit(client)
     except BadInput:
         return None
     if isinstance(

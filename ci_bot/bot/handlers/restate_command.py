@@ -21,7 +21,7 @@ from ci_bot.bot.handlers.owner_command import (
     check_gate_of_owner_command,
     check_owner_command_has_review,
     is_commenter_owner,
-    make_not_owner_error_for_command,
+    make_not_owner_error,
     publish_review_decided_by_owner,
     read_owner_command,
     report_owner_command_failure,
@@ -80,7 +80,7 @@ class RestateHandler(Handler[activities.Restate]):
         model = planned_restatement.recorded.model
         ownership = find_owners_of_model_for_command(own, model)
         if not is_commenter_owner(by, ownership, github):
-            raise make_not_owner_error_for_command(by, model, ownership, what="ask for it")
+            raise make_not_owner_error(by, model, ownership, what="ask for it")
         _write_restatement(client, settings, pull, model, planned_restatement.recorded)
         sentence = f"`@{by}` lets prod build `{model}` again after the merge."
         publisher.commands.annotate_notice(publisher.redactor.redact(sentence))

@@ -18,9 +18,9 @@ from ci_bot.bot.handlers.gate import WRONG_CHECKOUT, WRONG_CHECKOUT_HINT
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.handlers.pull_request_context import (
-    find_commit_checked_out_in_run,
+    find_checked_out_commit,
     find_commits_of_run_event,
-    make_change_author_finder_for_run,
+    make_change_author_finder,
 )
 from ci_bot.bot.report import (
     ApplyConditionView,
@@ -54,7 +54,7 @@ from ci_bot.protocol.review_report import Report
 # can be pointed at it for a minute. What is merged into the default branch, others have seen.
 
 
-def explain_strict_policy_of_run(
+def explain_strict_policy(
     pull: PullRequest | None, activity: activities.Review | None, *, checked_out: str
 ) -> str | None:
     """Why this run's policy makes nothing lighter, as a sentence; None if it may.
@@ -82,7 +82,7 @@ _OTHER_BRANCH = (
 )
 
 
-def read_plan_flags_of_run(inputs: ActionInputs) -> GivenFlags:
+def read_plan_flags(inputs: ActionInputs) -> GivenFlags:
     """The plan's options among the action's inputs."""
     return GivenFlags(
         forward_only=inputs.forward_only,
@@ -113,7 +113,7 @@ class ReviewHandler(Handler[activities.Review]):
         if activity.number is not None and (activity.was_dispatched or activity.retargeted):
             pull = require_github(github).get_pull(activity.number, settle=True)
             if activity.was_dispatched:
-                check_dispatched_review_run(pull, find_commit_checked_out_in_run(client))
+                check_dispatched_review_run(pull, find_checked_out_commit(client))
             else:
                 check_retargeted_review_run(pull, activity.head_sha, client)
         commits = find_commits_of_run_event(activity, pull, client)
@@ -208,7 +208,7 @@ def check_retargeted_review_run(pull: PullRequest, head: Sha | None, client: Wor
     Raises:
         Refused: the workspace does not hold the merge commit of now.
     """
-    if client.git.read_head() == pull.merge_sha and head in find_commit_checked_out_in_run(client):
+    if client.git.read_head() == pull.merge_sha and head in find_checked_out_commit(client):
         return
     raise RequestRefused(
         f"The pull request has got the base branch `{pull.base_ref}`, and the workspace does not "
@@ -249,8 +249,8 @@ def make_report_of_review_run(
     """The report, also if the worker failed: then it holds the failure."""
     options = replace(
         make_options_of_review_run(activity, settings, publisher.environment, commits, pull),
-        no_lighter=explain_strict_policy_of_run(pull, activity, checked_out=client.git.read_head()),
-        find_authors=make_change_author_finder_for_run(github, activity.number, commits.head),
+        no_lighter=explain_strict_policy(pull, activity, checked_out=client.git.read_head()),
+        find_authors=make_change_author_finder(github, activity.number, commits.head),
     )
     now = publisher.machine.format_timestamp()
     return reviewing.request_review_or_report_failure(client, options, planned_at=now)
@@ -272,7 +272,7 @@ def make_options_of_review_run(
         ),
         commits=commits,
         baseline="base-branch" if activity.untrusted else inputs.baseline,
-        flags=read_plan_flags_of_run(inputs),
+        flags=read_plan_flags(inputs),
         start=inputs.start,
         end=inputs.end,
         limits=TeamLimits(
@@ -297,7 +297,7 @@ def publish_review(
     before = publisher.try_read_marker()
     publisher.template = replace(
         publisher.template,
-        conditions=list_apply_conditions_for_comment(report, untrusted=activity.untrusted),
+        conditions=list_apply_conditions(report, untrusted=activity.untrusted),
         fork=activity.untrusted is not None,
         new_head=None,
         new_base=None,
@@ -403,7 +403,7 @@ def _notify_of_review(publisher: HandlerPublisher, before: Marker, report: Repor
     publisher.try_news(text)
 
 
-def list_apply_conditions_for_comment(
+def list_apply_conditions(
     report: Report, *, untrusted: str | None
 ) -> tuple[ApplyConditionView, ...]:
     """What an apply of this plan still needs, shown before anybody asks for it."""

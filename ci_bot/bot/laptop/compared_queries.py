@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from ci_bot.bot.laptop.local_review import LaptopReview, make_report_on_laptop
 from ci_bot.bot.laptop.session import (
     make_owner_on_laptop,
-    make_relative_projects_on_laptop,
+    make_relative_projects,
     open_worker_client_on_laptop,
 )
 from ci_bot.bot.report import Format, make_screen, render_compared_queries
@@ -208,7 +208,7 @@ def _find_project_of_model(
     report: Report, model: str, review: LaptopReview, machine: Machine
 ) -> Path:
     """The directory of the project that holds the model's file."""
-    root, projects = make_relative_projects_on_laptop(review.projects, machine.directory)
+    root, projects = make_relative_projects(review.projects, machine.directory)
     paths = [change.path for change in report.changes if change.model == model and change.path]
     for path in paths:
         for project in sorted(projects, key=len, reverse=True):

@@ -13,7 +13,7 @@ from ci_bot.bot.laptop.session import (
     parse_environment_on_laptop,
     raise_bad_input_of_laptop,
     read_branch_on_laptop,
-    read_origin_url_on_laptop,
+    read_origin_url,
     read_prefix_on_laptop,
 )
 from ci_bot.bot.worker_client import (
@@ -66,7 +66,7 @@ def apply_on_laptop(
             "`--output` is for the report of an environment, and a probe makes none.",
             hint="Leave it out; `--format json` prints all that the probe has found.",
         )
-    check_output_files_on_laptop(machine, output)
+    check_output_files(machine, output)
     with open_worker_client_on_laptop(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
@@ -99,7 +99,7 @@ def apply_on_laptop(
             head_branch=read_branch_on_laptop(client),
         )
         raise_bad_input_of_laptop(document.failure)
-        given = reports.advice.format_plan_flags_in_view(flags, start, end)
+        given = reports.advice.format_plan_flags(flags, start, end)
         if probe and document.failure is None:
             return _show_probe(machine, client, document, limit, form, given)
         show_document_on_laptop(machine, client, "apply", document, output, form, given)
@@ -149,7 +149,7 @@ def clean_up_on_laptop(
     form: reports.Format,
 ) -> int:
     """`ci-bot cleanup`."""
-    check_output_files_on_laptop(machine, output)
+    check_output_files(machine, output)
     with open_worker_client_on_laptop(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
@@ -167,7 +167,7 @@ def clean_up_on_laptop(
     return cleanup.choose_exit_code_of_worker_cleanup(document)
 
 
-def check_output_files_on_laptop(machine: Machine, output: str | None) -> None:
+def check_output_files(machine: Machine, output: str | None) -> None:
     """Whether the files can be written, before anything is done that they would report."""
     if output is not None:
         reports.check_output(machine.directory / output)
@@ -184,7 +184,7 @@ def make_laptop_context(
         environment=environment,
         now=machine.format_timestamp(),
         phase="planned",
-        options=reports.advice.format_project_options_in_view(
+        options=reports.advice.format_project_options(
             client.projects, client.python_path, client.gateway
         ),
         plan_options=plan_options,
@@ -271,9 +271,7 @@ def sweep_on_laptop(
         timeout_minutes=timeout_minutes,
         secrets=(token,),
     ) as client:
-        repository = github.find_github_repository(
-            machine.environ, read_origin_url_on_laptop(client)
-        )
+        repository = github.find_github_repository(machine.environ, read_origin_url(client))
         remote = github.GitHubClient(
             repository=repository,
             token=token,

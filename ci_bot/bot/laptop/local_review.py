@@ -16,7 +16,7 @@ from ci_bot.bot import report as reports
 from ci_bot.bot.actions import FailOn
 from ci_bot.bot.decision import TeamLimits, choose_exit_code_of_review_decision
 from ci_bot.bot.laptop.environments import (
-    check_output_files_on_laptop,
+    check_output_files,
     make_laptop_context,
     show_document_on_laptop,
     write_documents_on_laptop,
@@ -126,9 +126,7 @@ _BYTE_CODE = "__pycache__"
 Signature = dict[str, tuple[int, int]]
 
 
-def watch_project_on_laptop(
-    machine: Machine, places: Iterable[Path], review: Callable[[], object]
-) -> int:
+def watch_project(machine: Machine, places: Iterable[Path], review: Callable[[], object]) -> int:
     """Reviews now, and again after each change below `places`, until somebody ends it.
 
     What is wrong in one round may be fixed in the next, so it ends none but the first.
@@ -287,12 +285,12 @@ def review_on_laptop(machine: Machine, local_review: LaptopReview) -> int:
                 hint=LEAVE_ONE_OUT,
                 reason_code="bad_input",
             )
-    check_output_files_on_laptop(machine, local_review.output)
+    check_output_files(machine, local_review.output)
     if local_review.watch:
         places = [
             machine.directory / path for path in (*local_review.projects, *local_review.python_path)
         ]
-        return watch_project_on_laptop(
+        return watch_project(
             machine, places, _LaptopReviewRounds(machine, local_review).review_next
         )
     return choose_exit_code_of_review_decision(
@@ -388,7 +386,7 @@ def _make_review_options(
 def _show_review(
     machine: Machine, client: WorkerClient, report: Report, local_review: LaptopReview
 ) -> None:
-    given = reports.advice.format_plan_flags_in_view(
+    given = reports.advice.format_plan_flags(
         local_review.flags, local_review.start, local_review.end
     )
     context = make_laptop_context(machine, client, report.environment, given)

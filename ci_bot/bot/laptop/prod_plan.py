@@ -12,7 +12,7 @@ from ci_bot.bot.laptop.session import (
     LEAVE_ONE_OUT,
     open_worker_client_on_laptop,
     raise_bad_input_of_laptop,
-    read_origin_url_on_laptop,
+    read_origin_url,
 )
 from ci_bot.bot.report import SENTENCES, TextPage, make_page_of_screen, make_screen, words
 from ci_bot.bot.worker_client import (
@@ -72,11 +72,11 @@ def plan_prod_on_laptop(
             reason_code="bad_input",
         )
     if reviewed is not None:
-        expect = read_shown_plan_id_on_laptop(machine.directory / reviewed)
+        expect = read_shown_plan_id(machine.directory / reviewed)
     with open_worker_client_on_laptop(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        origin = read_origin_url_on_laptop(client)
+        origin = read_origin_url(client)
         whose = (
             find_github_repository(machine.environ, origin) if pull_requests else origin or "local"
         )
@@ -110,14 +110,14 @@ def plan_prod_on_laptop(
         _fill_prod_plan_page(page, plan, report, absence)
         print(page.render_text(), file=machine.out, end="", flush=True)
     if expect is not None:
-        check_expected_plan_on_laptop(plan, expect)
-    check_restatements_on_laptop(plan.restatements)
+        check_expected_plan(plan, expect)
+    check_restatements(plan.restatements)
     if restatements is not None:
         _write_restatements(machine.directory / restatements, plan.restatements)
     return 0
 
 
-def read_shown_plan_id_on_laptop(path: Path) -> str:
+def read_shown_plan_id(path: Path) -> str:
     """The id of the plan that a review showed for prod, or `none` where it showed no change.
 
     Raises:
@@ -167,7 +167,7 @@ def read_prod_plan_on_laptop(report: Report) -> ProdPlan:
     return plan
 
 
-def check_expected_plan_on_laptop(plan: ProdPlan, expected: str) -> None:
+def check_expected_plan(plan: ProdPlan, expected: str) -> None:
     """Whether this is the plan that was reviewed.
 
     Args:
@@ -193,7 +193,7 @@ def check_expected_plan_on_laptop(plan: ProdPlan, expected: str) -> None:
     )
 
 
-def check_restatements_on_laptop(items: Sequence[ProdRestatement]) -> None:
+def check_restatements(items: Sequence[ProdRestatement]) -> None:
     """Whether each is what was reviewed when it was recorded.
 
     Raises:

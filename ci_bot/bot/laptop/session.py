@@ -158,9 +158,7 @@ def find_repository_root_on_laptop(start: Path) -> Path:
     return start
 
 
-def make_relative_projects_on_laptop(
-    paths: Iterable[str], directory: Path
-) -> tuple[Path, tuple[str, ...]]:
+def make_relative_projects(paths: Iterable[str], directory: Path) -> tuple[Path, tuple[str, ...]]:
     """The repository's root and the projects relative to it, from paths typed on a command line.
 
     Raises:
@@ -239,7 +237,7 @@ def raise_bad_input_of_laptop(failure: Failure | None) -> None:
         raise make_error_of_worker_failure(failure)
 
 
-def read_origin_url_on_laptop(client: WorkerClient) -> str | None:
+def read_origin_url(client: WorkerClient) -> str | None:
     """The URL of the repository's origin, None outside of a repository."""
     try:
         return client.git.read_origin()
@@ -249,7 +247,7 @@ def read_origin_url_on_laptop(client: WorkerClient) -> str | None:
 
 def make_owner_on_laptop(client: WorkerClient) -> Owner:
     """Who owns an environment here: the origin's repository, or this machine."""
-    return Owner(name=read_origin_url_on_laptop(client) or "local")
+    return Owner(name=read_origin_url(client) or "local")
 
 
 def read_prefix_on_laptop(client: WorkerClient, machine: Machine, given: str | None) -> str:
@@ -282,7 +280,7 @@ def open_worker_client_on_laptop(
     secrets: tuple[str, ...] = (),
 ) -> Iterator[WorkerClient]:
     """A worker client on projects of the user's own; `secrets` are what the worker must not see."""
-    root, relative = make_relative_projects_on_laptop(projects, machine.directory)
+    root, relative = make_relative_projects(projects, machine.directory)
     _check_search_path(machine.directory, python_path)
     cancel = SandboxCancelToken(clock=machine.monotonic)
 

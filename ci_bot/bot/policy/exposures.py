@@ -81,12 +81,12 @@ def list_exposures_in_policy_entries(files: Sequence[PolicyFile]) -> list[Policy
             path=entry.path,
             line=entry.line,
         )
-        for entry in list_exposure_entries_of_policy(files)
+        for entry in list_exposure_entries(files)
         if entry.file is None
     ]
 
 
-def list_exposure_entries_of_policy(files: Sequence[PolicyFile]) -> list[ExposureEntry]:
+def list_exposure_entries(files: Sequence[PolicyFile]) -> list[ExposureEntry]:
     """All entries, those that name a file too."""
     return list(chain.from_iterable(file.exposures for file in files))
 
@@ -102,7 +102,7 @@ def read_exposures_listed_by_policy(
     Raises:
         UnfitPolicy: one of them is not there, or cannot be used.
     """
-    entries = [entry for entry in list_exposure_entries_of_policy(files) if entry.file is not None]
+    entries = [entry for entry in list_exposure_entries(files) if entry.file is not None]
     if not entries:
         return ()
     found: list[PolicyExposure] = []

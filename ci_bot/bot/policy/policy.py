@@ -26,7 +26,7 @@ from ci_bot.bot.policy.document import (
 )
 from ci_bot.bot.policy.exposures import (
     PolicyExposure,
-    list_exposure_entries_of_policy,
+    list_exposure_entries,
     list_exposures_in_policy_entries,
 )
 from ci_bot.bot.policy.weighable_rules import PROTECTED, UNWEIGHED
@@ -108,7 +108,7 @@ class Policy:
             *self.owners,
             *self.trust,
             *self.messages,
-            *list_exposure_entries_of_policy(self.files),
+            *list_exposure_entries(self.files),
         ]
 
     @property

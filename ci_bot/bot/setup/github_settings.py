@@ -71,7 +71,7 @@ def is_setup_variable_secret(variable: SetupConfigVariable) -> bool:
     return is_name_of_secret(variable.name) or bool(_ADDRESS_WITH_PASSWORD.search(variable.name))
 
 
-def list_github_settings_for_setup(
+def list_github_settings(
     variables: Iterable[SetupConfigVariable], level: SetupLevel, job: SetupJob
 ) -> list[SetupJobVariable]:
     """The variables that a job has to get, those of the state first.
@@ -88,9 +88,7 @@ def list_github_settings_for_setup(
     return sorted(wanted, key=lambda each: order[each.name])
 
 
-def list_optional_settings_for_setup(
-    variables: Iterable[SetupConfigVariable], job: SetupJob
-) -> list[str]:
+def list_optional_settings(variables: Iterable[SetupConfigVariable], job: SetupJob) -> list[str]:
     """The variables that keep the default of the configuration, and that a job has a use for."""
     return [
         each.name
@@ -101,7 +99,7 @@ def list_optional_settings_for_setup(
     ]
 
 
-def list_worker_env_for_setup(
+def list_worker_env(
     settings: Iterable[SetupJobVariable], variables: Iterable[SetupConfigVariable]
 ) -> list[str]:
     """What `worker-env` says: each name, or one prefix for those of one family.

@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_bot.bot.setup.github_settings import ENVIRONMENTS, SetupJob, list_github_settings_for_setup
-from ci_bot.bot.setup.plan_files import IMAGE_PYTHON, SetupRequest, list_unknown_imports_for_setup
+from ci_bot.bot.setup.github_settings import ENVIRONMENTS, SetupJob, list_github_settings
+from ci_bot.bot.setup.plan_files import IMAGE_PYTHON, SetupRequest, list_unknown_imports
 from ci_bot.protocol.supported_versions import (
     PYSPARK_VERSIONS_TEXT,
     WAY_OUT,
@@ -134,7 +134,7 @@ def _list_steps_for_values(request: SetupRequest) -> Iterator[RemainingSetupStep
     own: list[str] = []
     optional: list[str] = []
     for job in _JOBS[request.level]:
-        for setting in list_github_settings_for_setup(request.used_variables, request.level, job):
+        for setting in list_github_settings(request.used_variables, request.level, job):
             environment = ENVIRONMENTS[job]
             if setting.source == "secrets":
                 secrets.append(f"gh secret set {setting.github} --env {environment}")
@@ -235,7 +235,7 @@ def _list_notes_on_versions(request: SetupRequest) -> Iterator[str]:
             f"{pyspark.file} has PySpark {pyspark.version}, and applies work with "
             f"{PYSPARK_VERSIONS_TEXT}. Reviews need no Spark."
         )
-    unknown = list_unknown_imports_for_setup(request)
+    unknown = list_unknown_imports(request)
     if unknown:
         yield (
             f"The project imports {', '.join(unknown)}, which the image does not have. Write a "

@@ -19,16 +19,16 @@ from ci_bot import __version__
 from ci_bot.bot.setup.github_settings import (
     SetupJob,
     SetupLevel,
-    list_github_settings_for_setup,
-    list_optional_settings_for_setup,
-    list_worker_env_for_setup,
+    list_github_settings,
+    list_optional_settings,
+    list_worker_env,
 )
 from ci_bot.bot.setup.read_configuration import SetupConfigVariable
 from ci_bot.bot.setup.repository_facts import (
     WORKFLOWS,
     FoundSetupVersion,
     SetupRepositoryFacts,
-    is_requirements_file_for_setup,
+    is_requirements_file,
 )
 from ci_bot.protocol.supported_versions import find_source_requirement, is_supported
 
@@ -57,7 +57,7 @@ class SetupActionRelease:
         return bool(self.commit.strip("0"))
 
 
-def parse_action_release_for_setup(text: str) -> SetupActionRelease:
+def parse_action_release(text: str) -> SetupActionRelease:
     """Reads `owner/name@commit`, with or without `# v1.2.3`.
 
     Raises:
@@ -71,20 +71,20 @@ def parse_action_release_for_setup(text: str) -> SetupActionRelease:
     )
 
 
-def find_action_release_for_setup(direct_url: str | None) -> SetupActionRelease:
+def find_action_release(direct_url: str | None) -> SetupActionRelease:
     """The release that this installation comes from.
 
     Args:
         direct_url: What pip wrote down of an installation from git (PEP 610); None if it came from
             elsewhere.
     """
-    return _read_git_release(direct_url) or parse_action_release_for_setup(_RELEASED)
+    return _read_git_release(direct_url) or parse_action_release(_RELEASED)
 
 
 def read_action_release_of_setup_file(workflow: str) -> SetupActionRelease | None:
     """The release that a review.yml names; None if it names the placeholder, or none."""
     used = _USED.search(workflow)
-    release = parse_action_release_for_setup(f"{used[1]}@{used[2]} # {used[3]}") if used else None
+    release = parse_action_release(f"{used[1]}@{used[2]} # {used[3]}") if used else None
     return release if release is not None and release.is_released else None
 
 
@@ -292,13 +292,13 @@ def list_names_of_setup_workflows(level: SetupLevel = "full") -> list[str]:
 def _make_job_context(request: SetupRequest, job: SetupJob | None) -> dict[str, object]:
     """The variables of a job, as the parts of templates name them."""
     variables = request.used_variables
-    settings = list_github_settings_for_setup(variables, request.level, job) if job else []
+    settings = list_github_settings(variables, request.level, job) if job else []
     return {
         "env": [(each.name, each.value) for each in settings],
-        "optional": list_optional_settings_for_setup(variables, job)
+        "optional": list_optional_settings(variables, job)
         if job and request.level != "review"
         else [],
-        "worker_env": list_worker_env_for_setup(settings, variables),
+        "worker_env": list_worker_env(settings, variables),
     }
 
 
@@ -354,7 +354,7 @@ def _choose_review_requirements(request: SetupRequest) -> _SetupRequirementsFile
     files = {found.file for found in other.values()}
     if not other and repository.imports:
         files = {*repository.requirements[:1]}
-    if len(files) == 1 and all(map(is_requirements_file_for_setup, files)):
+    if len(files) == 1 and all(map(is_requirements_file, files)):
         return _SetupRequirementsFile(files.pop())
     pinned = {**other, **{name: found for name, found in repository.imports if found is not None}}
     lines = "".join(
@@ -369,7 +369,7 @@ def _choose_review_requirements(request: SetupRequest) -> _SetupRequirementsFile
     )
 
 
-def list_unknown_imports_for_setup(request: SetupRequest) -> list[str]:
+def list_unknown_imports(request: SetupRequest) -> list[str]:
     """Packages that the models import and that no file of the repository brings."""
     found = _choose_review_requirements(request)
     if found is not None and found.text is None:

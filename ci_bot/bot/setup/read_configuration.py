@@ -49,7 +49,7 @@ class PythonFactsForSetup:
     bot_keys: tuple[str, ...] = ()
 
 
-def read_python_config_for_setup(text: str) -> PythonFactsForSetup | None:
+def read_python_config(text: str) -> PythonFactsForSetup | None:
     """What the file says; None if it is no Python."""
     try:
         tree = ast.parse(text)
@@ -261,7 +261,7 @@ class SetupProjectConfiguration:
         return [found[name] for name in sorted(found)]
 
 
-def read_yaml_config_for_setup(text: str) -> SetupProjectConfiguration:
+def read_yaml_config(text: str) -> SetupProjectConfiguration:
     """What a YAML configuration says."""
     expressions: list[str] = []
 
@@ -313,9 +313,9 @@ def read_yaml_config_for_setup(text: str) -> SetupProjectConfiguration:
     )
 
 
-def read_python_file_for_setup(text: str) -> SetupProjectConfiguration:
+def read_python_file(text: str) -> SetupProjectConfiguration:
     """What a `config.py` says, as far as it is written down."""
-    found = read_python_config_for_setup(text)
+    found = read_python_config(text)
     if found is None:
         return _read_config_as_text(text)
     return SetupProjectConfiguration(
@@ -338,7 +338,7 @@ def read_python_file_for_setup(text: str) -> SetupProjectConfiguration:
     )
 
 
-def join_configurations_for_setup(
+def join_configurations(
     parts: Iterable[SetupProjectConfiguration],
 ) -> SetupProjectConfiguration:
     """One configuration of several files; the first that says something counts."""

@@ -10,19 +10,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ci_bot.bot.setup.read_configuration import (
-    join_configurations_for_setup,
-    read_python_file_for_setup,
-    read_yaml_config_for_setup,
+    join_configurations,
+    read_python_file,
+    read_yaml_config,
 )
 from ci_bot.bot.setup.repository_facts import (
     WORKFLOWS,
     FoundSetupProject,
     SetupRepositoryFacts,
-    find_locked_version_for_setup,
-    find_python_version_for_setup,
+    find_locked_version,
+    find_python_version,
     find_versions_for_setup,
-    is_version_file_for_setup,
-    list_requirements_files_for_setup,
+    is_version_file,
+    list_requirements_files,
 )
 from ci_bot.errors import BadInput
 from ci_bot.static_config import FILES
@@ -39,7 +39,7 @@ IMAGE_MODULES = frozenset({
 })  # fmt: skip
 
 
-def list_imports_missing_in_setup(texts: Iterable[str], own: Iterable[str]) -> list[str]:
+def list_missing_imports(texts: Iterable[str], own: Iterable[str]) -> list[str]:
     """The packages that files import, but those of Python, of the image, and the project's own.
 
     Args:
@@ -111,17 +111,16 @@ def read_repository_for_setup(root: Path, projects: tuple[str, ...]) -> SetupRep
         projects=read,
         branch=_find_default_branch(root),
         versions=find_versions_for_setup(files),
-        python=find_python_version_for_setup(files),
+        python=find_python_version(files),
         old_bot=tuple(_list_old_bot_workflows(root)),
-        requirements=tuple(list_requirements_files_for_setup(files)),
+        requirements=tuple(list_requirements_files(files)),
         imports=tuple(
-            (name, find_locked_version_for_setup(name, files))
-            for name in _list_imports_missing(root, read)
+            (name, find_locked_version(name, files)) for name in _list_imports_missing(root, read)
         ),
     )
 
 
-def is_project_for_setup(directory: Path) -> bool:
+def is_sqlmesh_project(directory: Path) -> bool:
     """Whether a directory has a configuration of SQLMesh."""
     return bool(_list_configuration_files(directory))
 
@@ -129,18 +128,18 @@ def is_project_for_setup(directory: Path) -> bool:
 def _read_project(root: Path, project: str) -> FoundSetupProject:
     directory = root / project
     parts = [
-        read_python_file_for_setup(_read_repository_text(file))
+        read_python_file(_read_repository_text(file))
         if file.suffix == ".py"
-        else read_yaml_config_for_setup(_read_repository_text(file))
+        else read_yaml_config(_read_repository_text(file))
         for file in _list_configuration_files(directory)
     ]
     is_dbt = (directory / _DBT).is_file()
     if is_dbt:
         parts += [
-            read_yaml_config_for_setup(_read_repository_text(file))
+            read_yaml_config(_read_repository_text(file))
             for file in _list_dbt_files(directory, root)
         ]
-    return FoundSetupProject(project, join_configurations_for_setup(parts), is_dbt)
+    return FoundSetupProject(project, join_configurations(parts), is_dbt)
 
 
 def _list_configuration_files(directory: Path) -> list[Path]:
@@ -191,7 +190,7 @@ def _read_version_files(root: Path, projects: tuple[str, ...]) -> dict[str, str]
     files = {}
     for place in dict.fromkeys([*places, root, root / "requirements"]):
         for file in sorted(place.iterdir()) if place.is_dir() else ():
-            if is_version_file_for_setup(file.name) and file.is_file():
+            if is_version_file(file.name) and file.is_file():
                 files[_make_relative_path(file, root)] = _read_repository_text(file)
     return files
 
@@ -207,7 +206,7 @@ def _list_imports_missing(root: Path, projects: Iterable[FoundSetupProject]) -> 
         texts += [_read_repository_text(file) for file in files if file.is_file()]
         for place in {directory, root, *(directory / name for name in _WITH_PYTHON)}:
             own += [file.stem for file in place.iterdir()] if place.is_dir() else []
-    return list_imports_missing_in_setup(texts, own)
+    return list_missing_imports(texts, own)
 
 
 def _list_old_bot_workflows(root: Path) -> Iterator[str]:

@@ -40,17 +40,17 @@ class FoundSetupVersion:
     @property
     def is_in_requirements(self) -> bool:
         """Whether the file is one that pip installs."""
-        return is_requirements_file_for_setup(self.file)
+        return is_requirements_file(self.file)
 
 
-def is_requirements_file_for_setup(path: str) -> bool:
+def is_requirements_file(path: str) -> bool:
     """Whether a file of this name is a requirements file of pip."""
     return bool(_REQUIREMENTS.fullmatch(path.rpartition("/")[2]))
 
 
-def is_version_file_for_setup(name: str) -> bool:
+def is_version_file(name: str) -> bool:
     """Whether a file of this name can say a version."""
-    return name in (*_LOCKS, *_MADE_BY_HAND, PYTHON_FILE) or is_requirements_file_for_setup(name)
+    return name in (*_LOCKS, *_MADE_BY_HAND, PYTHON_FILE) or is_requirements_file(name)
 
 
 def find_versions_for_setup(files: Mapping[str, str]) -> dict[str, FoundSetupVersion]:
@@ -83,7 +83,7 @@ def read_version_for_setup(package: str, path: str, text: str) -> FoundSetupVers
         return FoundSetupVersion(locked[1], f"=={locked[1]}", path) if locked else None
     if name == "Pipfile.lock":
         requirement = _read_pipfile_lock(package, text)
-    elif is_requirements_file_for_setup(name):
+    elif is_requirements_file(name):
         requirement = _find_version_group(
             rf"(?mi)^[ \t]*{package}(?![\w.-])[ \t]*(?:\[[^\]]*\])?[ \t]*([^;#\\\n]*)", text
         )
@@ -109,7 +109,7 @@ def read_version_for_setup(package: str, path: str, text: str) -> FoundSetupVers
     return FoundSetupVersion(exact, requirement, path)
 
 
-def find_python_version_for_setup(files: Mapping[str, str]) -> str | None:
+def find_python_version(files: Mapping[str, str]) -> str | None:
     """The minor version of Python that a project names, as `3.12`; None if it names none."""
     for path, text in files.items():
         if path.rpartition("/")[2] == PYTHON_FILE:
@@ -119,9 +119,7 @@ def find_python_version_for_setup(files: Mapping[str, str]) -> str | None:
     return None
 
 
-def find_locked_version_for_setup(
-    package: str, files: Mapping[str, str]
-) -> FoundSetupVersion | None:
+def find_locked_version(package: str, files: Mapping[str, str]) -> FoundSetupVersion | None:
     """The one version of any package that a lock file names; None if none does."""
     for path, text in sorted(files.items(), key=lambda each: _order_lock_files(each[0])):
         if path.rpartition("/")[2] in _LOCKS:
@@ -147,15 +145,15 @@ def _read_pipfile_lock(package: str, text: str) -> str | None:
 def _order_lock_files(path: str) -> tuple[int, int, int]:
     """Lock files first; of equal ones those that lie deepest, which are the project's own."""
     name = path.rpartition("/")[2]
-    kind = 0 if name in _LOCKS else 1 if is_requirements_file_for_setup(name) else 2
+    kind = 0 if name in _LOCKS else 1 if is_requirements_file(name) else 2
     # Of several requirements files the one with the plainest name.
     return kind, -path.count("/"), len(name)
 
 
-def list_requirements_files_for_setup(paths: Iterable[str]) -> list[str]:
+def list_requirements_files(paths: Iterable[str]) -> list[str]:
     """The requirements files among some paths, in the order in which they count."""
     return sorted(
-        (path for path in paths if is_requirements_file_for_setup(path)),
+        (path for path in paths if is_requirements_file(path)),
         key=_order_lock_files,
     )
 

@@ -30,16 +30,16 @@ from ci_bot.bot.setup.plan_files import (
     PlannedSetupFile,
     SetupActionRelease,
     SetupRequest,
-    find_action_release_for_setup,
+    find_action_release,
     list_names_of_setup_workflows,
-    parse_action_release_for_setup,
+    parse_action_release,
     plan_setup_files,
     read_action_release_of_setup_file,
 )
 from ci_bot.bot.setup.read_repository import (
     find_projects_for_setup,
     find_repository_root_for_setup,
-    is_project_for_setup,
+    is_sqlmesh_project,
     read_repository_for_setup,
 )
 from ci_bot.bot.setup.repository_facts import WORKFLOWS
@@ -185,7 +185,7 @@ def _choose_projects_to_set_up(
         named = tuple(dict.fromkeys(_name_project(directory, root, each) for each in given))
         _refuse_other_projects(named, before)
         return named
-    if before is not None and all(is_project_for_setup(root / each) for each in before.projects):
+    if before is not None and all(is_sqlmesh_project(root / each) for each in before.projects):
         return before.projects
     found = find_projects_for_setup(root)
     if not found:
@@ -231,8 +231,8 @@ def _choose_release(options: SetupOptions, target: Path) -> SetupActionRelease:
     if kept is not None:
         return kept
     if options.action:
-        return parse_action_release_for_setup(options.action)
-    return find_action_release_for_setup(_read_direct_url())
+        return parse_action_release(options.action)
+    return find_action_release(_read_direct_url())
 
 
 def _name_project(directory: Path, root: Path, given: str) -> str:
@@ -249,7 +249,7 @@ def _name_project(directory: Path, root: Path, given: str) -> str:
             hint="Give `--project` a directory that holds a configuration of SQLMesh.",
             reason_code="no_project",
         )
-    if not is_project_for_setup(place):
+    if not is_sqlmesh_project(place):
         inside = [
             each for each in find_projects_for_setup(root) if (root / each).is_relative_to(place)
         ]

@@ -90,7 +90,7 @@ def request_apply_from_worker(
         request = client.make_request(ApplyRequest, **wanted)
     except UnfitEnvironmentName as error:
         failure = make_failure_of_refused_request(error, "apply")
-        return make_failed_apply_document_for_worker(
+        return make_failed_apply_document(
             failure, environment=wanted["environment"], plan_id=plan_id
         )
     last: list[ApplyStep] = []
@@ -123,9 +123,7 @@ def request_apply_from_worker(
         )
     if isinstance(answer, ApplyDocument):
         return _add_last_step(answer, last[0]) if last else answer
-    return make_failed_apply_document_for_worker(
-        answer, environment=request.environment, plan_id=plan_id
-    )
+    return make_failed_apply_document(answer, environment=request.environment, plan_id=plan_id)
 
 
 def _add_last_step(document: ApplyDocument, last: ApplyStep) -> ApplyDocument:
@@ -170,7 +168,7 @@ def _make_stopped_document(
         message=error.message,
         hint=hint,
     )
-    document = last_words or make_failed_apply_document_for_worker(
+    document = last_words or make_failed_apply_document(
         failure, environment=environment, plan_id=plan_id
     )
     return document.model_copy(
@@ -185,7 +183,7 @@ def _make_stopped_document(
     )
 
 
-def make_failed_apply_document_for_worker(
+def make_failed_apply_document(
     failure: Failure, *, environment: str, plan_id: PlanId | None = None
 ) -> ApplyDocument:
     """The document of an apply that ended before it began.

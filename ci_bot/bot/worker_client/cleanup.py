@@ -48,7 +48,7 @@ def request_cleanup_from_worker(client: WorkerClient, **wanted: Any) -> CleanupD
     try:
         request = client.make_request(CleanupRequest, **wanted)
     except UnfitEnvironmentName as error:
-        return make_failed_cleanup_document_for_worker(
+        return make_failed_cleanup_document(
             make_failure_of_refused_request(error, "cleanup"), environment=wanted["environment"]
         )
     try:
@@ -57,7 +57,7 @@ def request_cleanup_from_worker(client: WorkerClient, **wanted: Any) -> CleanupD
         return make_document_of_cancelled_worker(error, environment=request.environment)
     if isinstance(answer, CleanupDocument):
         return answer
-    return make_failed_cleanup_document_for_worker(answer, environment=request.environment)
+    return make_failed_cleanup_document(answer, environment=request.environment)
 
 
 def make_document_of_cancelled_worker(
@@ -76,12 +76,10 @@ def make_document_of_cancelled_worker(
     )
     if isinstance(document, CleanupDocument):
         return document.model_copy(update={"result": "incomplete", "failure": failure})
-    return make_failed_cleanup_document_for_worker(failure, environment=environment)
+    return make_failed_cleanup_document(failure, environment=environment)
 
 
-def make_failed_cleanup_document_for_worker(
-    failure: Failure, *, environment: str
-) -> CleanupDocument:
+def make_failed_cleanup_document(failure: Failure, *, environment: str) -> CleanupDocument:
     """The document of a cleanup that could not be done: what is there is unknown, so it is left.
 
     Args:

@@ -16,7 +16,7 @@ from ci_bot.bot.decision import (
 )
 from ci_bot.bot.git import FilesMissingInGit, GitFile
 from ci_bot.bot.policy import ChangeAuthors, PolicyWeighing, describe_stale_policy_exposures
-from ci_bot.bot.worker_client.base_branch import compare_tests_with_base_by_worker
+from ci_bot.bot.worker_client.base_branch import compare_tests_with_base
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.failures import WORKER_ENDS, make_activity_failure_of_worker
 from ci_bot.bot.worker_client.review_facts import (
@@ -33,16 +33,16 @@ from ci_bot.bot.worker_client.review_subject import (
 )
 from ci_bot.bot.worker_client.team_policy import (
     RequestedTeamPolicy,
-    describe_acceptances_fallen_by_request,
+    describe_fallen_acceptances,
     find_owners_of_requested_models,
-    list_ignore_comments_added_in_request,
-    make_policy_used_in_request,
-    read_effective_policy_for_request,
-    resolve_limits_for_request,
+    list_added_ignore_comments,
+    make_used_policy,
+    read_effective_policy,
+    resolve_limits,
 )
 from ci_bot.errors import BotError, TimedOut
 from ci_bot.protocol.base import Failure, Line, name_what_does_not_load
-from ci_bot.protocol.finding_groups import group_findings_of_document
+from ci_bot.protocol.finding_groups import group_findings
 from ci_bot.protocol.review_report import (
     Baseline,
     ModelOwners,
@@ -70,7 +70,7 @@ def request_review_and_judge(
     anyway. What git has no time to answer any more makes a report shorter and never replaces it.
     """
     changed = list_changes_of_pull_for_request(client.git, options.commits)
-    team = read_effective_policy_for_request(
+    team = read_effective_policy(
         client,
         options.commits,
         new=options.commits.reviewed_commit if changed is not None else None,
@@ -80,7 +80,7 @@ def request_review_and_judge(
     price = options.executor_hour_price
     options = replace(
         options,
-        limits=resolve_limits_for_request(options.limits, team.policy),
+        limits=resolve_limits(options.limits, team.policy),
         executor_hour_price=team.policy.executor_hour_price if price is None else price,
     )
     question = ReviewFactsQuestion(client, options, changed, team)
@@ -93,7 +93,7 @@ def request_review_and_judge(
         failure = make_activity_failure_of_worker(error, "plan", client.redactor)
         facts, baseline = question.make_failed_facts(failure), "state"
     team.check_selections(facts)
-    facts = compare_tests_with_base_by_worker(client, facts, options.commits.base, options.owner)
+    facts = compare_tests_with_base(client, facts, options.commits.base, options.owner)
     found = _KnownFacts(facts, baseline, state_failure, changed, team)
     with client.deadline.extend_for_report():
         return _make_report(client, options, found, planned_at=planned_at)
@@ -146,7 +146,7 @@ def _make_report(
     bot = replace(
         bot,
         weighing=weighing,
-        policy_changes=(*team.changes, *list_ignore_comments_added_in_request(weighing.comments)),
+        policy_changes=(*team.changes, *list_added_ignore_comments(weighing.comments)),
     )
     report = _build_report(
         facts,
@@ -158,12 +158,12 @@ def _make_report(
     )
     report = report.model_copy(
         update={
-            "policy": make_policy_used_in_request(team, weighing, facts),
+            "policy": make_used_policy(team, weighing, facts),
             "owners": _list_model_owners(team, weighing, client, facts, report.risks),
             "notes": [
                 *report.notes,
                 *(client.git.exports.notes if found.baseline == "base-branch" else ()),
-                *describe_acceptances_fallen_by_request(weighing, report.risks),
+                *describe_fallen_acceptances(weighing, report.risks),
                 *describe_stale_policy_exposures(team.policy.exposures, facts.exposed),
             ],
         }
@@ -298,7 +298,7 @@ def _build_report(
         decision=judgement.decision,
         reasons=list(judgement.reasons),
         risks=list(judgement.risks),
-        findings=group_findings_of_document(judgement.risks),
+        findings=group_findings(judgement.risks),
         set_aside=list(judgement.set_aside),
         cut=[],
         changes=facts.changes,

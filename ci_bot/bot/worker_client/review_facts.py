@@ -18,7 +18,7 @@ from ci_bot.protocol.messages import BaselineChoice, FailedAnswer, ReviewRequest
 from ci_bot.protocol.plan import (
     Cost,
     Finding,
-    make_unrun_checks_of_document,
+    make_unrun_checks,
 )
 from ci_bot.protocol.review_inputs import KnownFile, ScanFacts
 from ci_bot.protocol.review_report import (
@@ -33,7 +33,7 @@ from ci_bot.protocol.review_report import (
 # What goes from a scan of the changed files into a review.
 
 
-def make_scan_request_to_worker(
+def make_scan_request(
     client: WorkerClient, request: ReviewRequest, copied_from: Iterable[str] = ()
 ) -> ScanRequest | None:
     """The question about the changed files that goes with a review; None if it knows of none."""
@@ -137,7 +137,7 @@ def _make_empty_facts(
         Project(paths=list(projects), gateway=gateway, dialect=None, models=0),
         options.environment,
         "state",
-        checks=make_unrun_checks_of_document(reason),
+        checks=make_unrun_checks(reason),
         cost=Cost(intervals=0, batches=0, tables_rebuilt=0, basis="There is no plan to count."),
         versions=Versions(ci_bot=ci_bot.__version__, python="unknown"),
         timings={},
@@ -310,9 +310,7 @@ class ReviewFactsQuestion:
             wish=options.wish,
         )
         copied_from = changed.copied_from if changed is not None else ()
-        return client.request_review(
-            request, make_scan_request_to_worker(client, request, copied_from)
-        )
+        return client.request_review(request, make_scan_request(client, request, copied_from))
 
     def _read_known_files(self) -> list[KnownFile]:
         """What the base cache says. An apply plans from the files alone, so that a plan with

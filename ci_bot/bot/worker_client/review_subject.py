@@ -162,7 +162,7 @@ class RequestedFileChanges:
                 )
 
 
-def list_file_changes_for_request(git: GitRepository, base: Sha, head: Sha) -> RequestedFileChanges:
+def list_file_changes(git: GitRepository, base: Sha, head: Sha) -> RequestedFileChanges:
     """The pull request's own changes, with what is too large to be read.
 
     Raises:
@@ -244,7 +244,7 @@ def list_changes_of_pull_for_request(
         or not git.has_commit(new)
     ):
         return None
-    return list_file_changes_for_request(git, commits.base, new)
+    return list_file_changes(git, commits.base, new)
 
 
 # The files of a team's policy, and those with comments for it: of a commit, or of a laptop.
@@ -256,7 +256,7 @@ TwoTexts = tuple[str, str | None, str | None]
 _MARK = b"review:"
 
 
-def list_policy_paths_for_request(projects: Iterable[str]) -> list[str]:
+def list_policy_paths(projects: Iterable[str]) -> list[str]:
     """Lists the paths of these projects' policies, relative to the repository."""
     return list(dict.fromkeys(posixpath.normpath(f"{path}/{FILE_NAME}") for path in projects))
 
@@ -284,19 +284,19 @@ def read_contents_for_request(
 ReadExposures = Callable[[Sequence[str]], Sequence[bytes | None]]
 
 
-def read_committed_exposures_for_request(git: GitRepository, commit: Sha) -> ReadExposures:
+def read_committed_exposures(git: GitRepository, commit: Sha) -> ReadExposures:
     """Reads files of exposures of a commit."""
     return lambda paths: read_contents_for_request(git, commit, paths, MOST_EXPOSURE_BYTES)
 
 
-def read_exposures_below_for_request(checkout: Path) -> ReadExposures:
+def read_exposures_below(checkout: Path) -> ReadExposures:
     """Reads files of exposures as they are in a checkout."""
     return lambda paths: [
         read_file_content_for_request(checkout / path, MOST_EXPOSURE_BYTES) for path in paths
     ]
 
 
-def parse_policies_for_request(
+def parse_policies(
     paths: Sequence[str],
     contents: Sequence[bytes | None],
     today: date,
@@ -316,7 +316,7 @@ def parse_policies_for_request(
     return Policy(files, read_exposures_listed_by_policy(files, read_exposures))
 
 
-def is_sql_file_for_request(path: str) -> bool:
+def is_sql_file(path: str) -> bool:
     """Whether a file may hold a model in SQL."""
     return path.lower().endswith(".sql")
 
@@ -325,7 +325,7 @@ def read_both_sides_for_request(
     git: GitRepository, changed: RequestedFileChanges
 ) -> Iterator[TwoTexts]:
     """The changed SQL files that may have a comment for the review."""
-    for file in changed.read_contents(git, lambda item: is_sql_file_for_request(item.path)):
+    for file in changed.read_contents(git, lambda item: is_sql_file(item.path)):
         if _MARK in (file.before or b"") + (file.after or b""):
             yield (
                 file.path,
@@ -334,7 +334,7 @@ def read_both_sides_for_request(
             )
 
 
-def read_unchanged_texts_for_request(
+def read_unchanged_texts(
     git: GitRepository, commit: Sha, paths: Sequence[str]
 ) -> Iterator[TwoTexts]:
     """The same for files that do not change."""

@@ -40,15 +40,15 @@ from ci_bot.bot.worker_client.review_subject import (
     RequestedFileChanges,
     RequestedReviewCommits,
     decode_content_for_request,
-    is_sql_file_for_request,
-    list_policy_paths_for_request,
-    parse_policies_for_request,
+    is_sql_file,
+    list_policy_paths,
+    parse_policies,
     read_both_sides_for_request,
-    read_committed_exposures_for_request,
+    read_committed_exposures,
     read_contents_for_request,
-    read_exposures_below_for_request,
+    read_exposures_below,
     read_file_content_for_request,
-    read_unchanged_texts_for_request,
+    read_unchanged_texts,
 )
 from ci_bot.errors import TimedOut
 from ci_bot.file_patterns import CODEOWNERS_PLACES
@@ -64,7 +64,7 @@ from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, ReviewFacts, 
 MOST_MODELS_WITH_OWNERS = 500
 
 
-def find_model_files_for_request(
+def find_model_files(
     facts: ReviewFacts, git: GitRepository, changed: RequestedFileChanges | None
 ) -> FilesOfOwnedModels:
     """Which of the changed files prove nothing about the models that they hold now."""
@@ -82,9 +82,7 @@ def find_model_files_for_request(
     return FilesOfOwnedModels.from_models(models, before, new=new)
 
 
-def describe_acceptances_fallen_by_request(
-    weighing: PolicyWeighing, risks: Sequence[Risk]
-) -> list[str]:
+def describe_fallen_acceptances(weighing: PolicyWeighing, risks: Sequence[Risk]) -> list[str]:
     """Acceptances that were about a finding and are no longer, in sentences."""
     found = (weighing.acceptances.find_fallen_acceptance(risk) for risk in risks)
     sentences = (
@@ -227,7 +225,7 @@ class RequestedTeamPolicy:
         try:
             return replace(
                 weighing,
-                files=find_model_files_for_request(facts, git, changed),
+                files=find_model_files(facts, git, changed),
                 comments=self._read_ignore_comments(facts, git, changed),
             )
         except TimedOut:
@@ -241,11 +239,11 @@ class RequestedTeamPolicy:
             return PolicyIgnoreComments()
         named = [*(c.path for c in facts.changes), *(f.path for f in facts.findings)]
         touched = {file.path for file in changed.files}
-        same = sorted({path for path in named if path and is_sql_file_for_request(path)} - touched)
+        same = sorted({path for path in named if path and is_sql_file(path)} - touched)
         return compare_ignore_comments_for_policy(
             [
                 *read_both_sides_for_request(git, changed),
-                *read_unchanged_texts_for_request(git, commit, same),
+                *read_unchanged_texts(git, commit, same),
             ],
             list_rules_that_policy_may_weigh(),
         )
@@ -270,7 +268,7 @@ def check_selections_answered_by_worker(
             raise make_unfit_policy(entry.path, [(entry.line, problem)])
 
 
-def resolve_limits_for_request(given: TeamLimits, policy: Policy) -> TeamLimits:
+def resolve_limits(given: TeamLimits, policy: Policy) -> TeamLimits:
     """Resolves the limits: those of an input, else the policy's."""
     limits = policy.limits
     hours = given.max_executor_hours
@@ -281,7 +279,7 @@ def resolve_limits_for_request(given: TeamLimits, policy: Policy) -> TeamLimits:
     )
 
 
-def make_policy_used_in_request(
+def make_used_policy(
     team: RequestedTeamPolicy, weighing: PolicyWeighing, facts: ReviewFacts
 ) -> PolicyUsed | None:
     """The part of the policy that a report keeps for what comes after the review."""
@@ -322,7 +320,7 @@ def _find_tolerance(weighing: PolicyWeighing, model: str) -> float | None:
     return None
 
 
-def list_ignore_comments_added_in_request(comments: PolicyIgnoreComments) -> Iterator[PolicyChange]:
+def list_added_ignore_comments(comments: PolicyIgnoreComments) -> Iterator[PolicyChange]:
     """What the pull request's own comments would do after the merge."""
     rules = list_rules_that_policy_may_weigh()
     for item in comments.added:
@@ -349,23 +347,19 @@ def read_base_policy_for_request(
     Raises:
         UnfitPolicy: the pull request's version cannot be used, or the base's is that and stays.
     """
-    paths = list_policy_paths_for_request(projects)
+    paths = list_policy_paths(projects)
     before = read_contents_for_request(git, base, paths)
     after = before if new is None else read_contents_for_request(git, new, paths)
 
     def read_proposed() -> Policy | None:
         if new is None:
             return None
-        return parse_policies_for_request(
-            paths, after, today, read_committed_exposures_for_request(git, new)
-        )
+        return parse_policies(paths, after, today, read_committed_exposures(git, new))
 
     proposed = read_proposed() if after != before else None
     found: list[PolicyChange] = []
     try:
-        policy = parse_policies_for_request(
-            paths, before, today, read_committed_exposures_for_request(git, base)
-        )
+        policy = parse_policies(paths, before, today, read_committed_exposures(git, base))
     except UnfitPolicy as error:
         # If what is wrong is a file of exposures, the policy's own files are the same.
         proposed = proposed or read_proposed()
@@ -411,11 +405,9 @@ def read_working_tree_policy_for_request(
     Raises:
         UnfitPolicy: it cannot be used.
     """
-    paths = list_policy_paths_for_request(projects)
+    paths = list_policy_paths(projects)
     contents = [read_file_content_for_request(checkout / path) for path in paths]
-    policy = parse_policies_for_request(
-        paths, contents, today, read_exposures_below_for_request(checkout)
-    )
+    policy = parse_policies(paths, contents, today, read_exposures_below(checkout))
     files = [path for path, content in zip(paths, contents, strict=True) if content is not None]
     return RequestedTeamPolicy(
         policy=policy,
@@ -429,7 +421,7 @@ def read_working_tree_policy_for_request(
 # Which policy counts for what is asked, and what it says of costs.
 
 
-def read_effective_policy_for_request(
+def read_effective_policy(
     client: WorkerClient,
     commits: RequestedReviewCommits,
     *,
@@ -475,9 +467,7 @@ def read_agreed_cost_for_request(
     """
     if hours is not None and price is not None:
         return hours, price
-    policy = read_effective_policy_for_request(
-        client, commits, new=commits.reviewed_commit, today=today
-    ).policy
+    policy = read_effective_policy(client, commits, new=commits.reviewed_commit, today=today).policy
     return (
         policy.limits.max_executor_hours if hours is None else hours,
         policy.executor_hour_price if price is None else price,

@@ -20,7 +20,7 @@ from ci_bot.worker.cost.spark_counters import (
     ExecutorRow,
     ExecutorSpan,
     add_cost_counters,
-    read_executors_for_cost,
+    read_executors,
     share_executor_allocation,
     sum_cost_counters_of_stages,
     sum_executor_allocation,
@@ -193,7 +193,7 @@ class BatchMeter:
 
     def _read_executors(self, store: CostCounterStore) -> None:
         # Spark forgets executors that are long gone, so keep those seen earlier.
-        self._executors |= read_executors_for_cost(store.list_executors())
+        self._executors |= read_executors(store.list_executors())
         self._looked = self._now()
 
     def _run_guarded(self, action: Callable[[], None]) -> None:

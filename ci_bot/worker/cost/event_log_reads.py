@@ -30,7 +30,7 @@ from ci_bot.worker.cost.event_logs import (
     is_readable_event_log_version,
     list_event_logs,
     read_directory_of_event_logs,
-    read_hadoop_settings_for_event_logs,
+    read_hadoop_settings,
 )
 from ci_bot.worker.messages import extract_sentence_of_error, report_times
 from ci_bot.worker.project import collect_versions_of_project, make_project_place, opening
@@ -211,7 +211,7 @@ def join_runs_of_event_log_readers(
     return joined
 
 
-def map_physical_tables_for_event_logs(infos: Iterable[Any]) -> dict[str, str]:
+def map_physical_tables(infos: Iterable[Any]) -> dict[str, str]:
     """The model of each physical table of prod's, by `schema.table` without the version.
 
     Models are called without their catalog if all of them are in one.
@@ -327,10 +327,10 @@ def list_readers_in_event_logs(request: ExposuresRequest, ports: LearnPorts) -> 
         prod = state.get_environment(c.PROD)
         if prod is None:
             raise opening.make_project_without_prod_error(_NOBODY)
-        models = map_physical_tables_for_event_logs(prod.snapshots)
+        models = map_physical_tables(prod.snapshots)
         found = read_directory_of_event_logs(
             request.event_logs,
-            read_hadoop_settings_for_event_logs(context),
+            read_hadoop_settings(context),
             ports,
             lambda files, directory: find_readers_in_event_logs(
                 files,

@@ -387,7 +387,7 @@ def learn_from_event_logs(request: LearnRequest, ports: LearnPorts) -> LearnDocu
         ledger = CostLedger(sqlmesh_compat.get_sqlmesh_state_adapter(context))
         ledger.prepare_tables()
         found = learn_event_logs_into_ledger(
-            ledger, request.event_logs, read_hadoop_settings_for_event_logs(context), ports
+            ledger, request.event_logs, read_hadoop_settings(context), ports
         )
     return LearnDocument(
         directory=request.event_logs,
@@ -467,7 +467,7 @@ def read_directory_of_event_logs(
         raise make_unreadable_event_logs_error(directory, error) from error
 
 
-def read_hadoop_settings_for_event_logs(context: Context) -> dict[str, str]:
+def read_hadoop_settings(context: Context) -> dict[str, str]:
     """Spark's configuration as the project's gateway has it; empty without Spark."""
     connection = context.config.get_connection(context.selected_gateway)
     if not isinstance(connection, SparkConnectionConfig):

@@ -40,7 +40,7 @@ from ci_bot.worker.cost.prediction import (
     BySize,
     CountedRun,
     PastRun,
-    cut_batches_for_cost,
+    cut_batches,
     estimate_cost_by_input_size,
 )
 from ci_bot.worker.messages import MessageNames, extract_sentence_of_error
@@ -170,7 +170,7 @@ class PlanCostEstimator:
         built = {item.model for item in select_tables(work)}
         queries = InputSizeQueries(
             planned,
-            partial(read_prod_snapshots_for_cost, self.context),
+            partial(read_prod_snapshots, self.context),
             {
                 s.name
                 for s in planned.plan_snapshots.values()
@@ -190,7 +190,7 @@ class PlanCostEstimator:
             ModelOfUnknownCost(
                 self.names.short_name(snapshot.name),
                 describe_plan.name_planned_model_kind(snapshot),
-                cut_batches_for_cost(snapshot, intervals),
+                cut_batches(snapshot, intervals),
                 partial(estimate_read_bytes, snapshot),
             )
             for s_id, intervals in missing.items()
@@ -234,9 +234,7 @@ class PlanCostEstimator:
         return found
 
 
-def read_prod_snapshots_for_cost(
-    context: Context, wanted: Collection[str]
-) -> Mapping[str, Snapshot]:
+def read_prod_snapshots(context: Context, wanted: Collection[str]) -> Mapping[str, Snapshot]:
     """Reads prod's snapshots of these models, by fully qualified name."""
     prod = context.state_reader.get_environment(c.PROD) if wanted else None
     infos = [info for info in prod.snapshots if info.name in wanted] if prod is not None else []

@@ -21,7 +21,7 @@ from sqlmesh.core.snapshot import Snapshot
 from sqlmesh.utils.date import make_inclusive
 
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.cost.prediction import InputSize, spread_batches_for_cost
+from ci_bot.worker.cost.prediction import InputSize, spread_batches
 from ci_bot.worker.messages import extract_sentence_of_error
 from ci_bot.worker.planning import BuiltPlan, Interval
 
@@ -194,7 +194,7 @@ def measure_input_sizes(
         log: Takes why a model could not be measured.
     """
     end = now() + budget_seconds
-    waiting = [(item, spread_batches_for_cost(item.batches)) for item in models if item.batches]
+    waiting = [(item, spread_batches(item.batches)) for item in models if item.batches]
     for turn in range(max((len(order) for _, order in waiting), default=0)):
         for item, order in waiting:
             if stop() or now() >= end:

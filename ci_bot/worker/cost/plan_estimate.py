@@ -35,7 +35,7 @@ from ci_bot.worker.cost.prediction import (
     BySize,
     ExpectedCost,
     PastRun,
-    cut_batches_for_cost,
+    cut_batches,
     predict_cost,
 )
 from ci_bot.worker.messages import MessageNames
@@ -440,7 +440,7 @@ def _explain_no_cost_probe(
         return "it reads itself, so a batch rests on those before it"
     if planned.flags.restate_models and snapshot.snapshot_id in planned.plan.restatements:
         return "it is restated, and an apply builds all of a restatement, whatever is there"
-    if len(cut_batches_for_cost(snapshot, ranges)) < _FEWEST_BATCHES:
+    if len(cut_batches(snapshot, ranges)) < _FEWEST_BATCHES:
         hint = "" if snapshot.node.batch_size else "; with a `batch_size` it would be several"
         return f"all that it lacks is one batch{hint}"
     return None

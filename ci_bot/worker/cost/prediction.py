@@ -411,7 +411,7 @@ def _is_input_size_beyond_runs(size: InputSize, runs: Sequence[PastRun]) -> bool
 MOST_ASKED = 20
 
 
-def cut_batches_for_cost(snapshot: Snapshot, intervals: Sequence[Interval]) -> list[Interval]:
+def cut_batches(snapshot: Snapshot, intervals: Sequence[Interval]) -> list[Interval]:
     """Cuts intervals into the ranges that one statement fills, oldest first, as SQLMesh's scheduler
     does.
 
@@ -436,7 +436,7 @@ def cut_batches_for_cost(snapshot: Snapshot, intervals: Sequence[Interval]) -> l
     return found
 
 
-def spread_batches_for_cost(batches: Sequence[Interval], most: int = MOST_ASKED) -> list[Interval]:
+def spread_batches(batches: Sequence[Interval], most: int = MOST_ASKED) -> list[Interval]:
     """Chooses at most `most` batches: the newest, the oldest, then ever finer between these."""
     if len(batches) <= most:
         chosen = list(range(len(batches)))

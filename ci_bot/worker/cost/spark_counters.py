@@ -155,7 +155,7 @@ def add_cost_counters(items: Sequence[Counters]) -> Counters:
     return Counters.model_validate(sums)
 
 
-def read_executors_for_cost(items: Iterable[Mapping[str, Any]]) -> dict[str, ExecutorSpan]:
+def read_executors(items: Iterable[Mapping[str, Any]]) -> dict[str, ExecutorSpan]:
     """Reads the executors by id. The driver counts only if there is no other, in local mode.
 
     Their times are milliseconds since the epoch.

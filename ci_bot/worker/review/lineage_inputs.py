@@ -59,7 +59,7 @@ _OF_INTERVALS = {
 _DECIDING = {"gateway": "It runs on another gateway."}
 
 
-def list_retyped_columns_for_review(
+def list_retyped_columns(
     before: Model, after: Model, seed_rows: SeedRows | None = None
 ) -> Iterator[tuple[str, HowChanged]]:
     """Lists columns that get another type, and a seed's columns that hold other values.
@@ -256,7 +256,7 @@ def _is_edited_in_review(new: Snapshot, old: Snapshot) -> bool:
     return bool(new.node.data_hash != old.node.data_hash)
 
 
-def make_column_impact_of_review(
+def make_column_impact(
     planned: BuiltPlan | None,
     names: MessageNames,
     findings: Iterable[Finding] = (),
@@ -301,7 +301,7 @@ def follow_changes_to_readers(
     """Computes the impact of changed models, corrected by running the readers that seem unreached.
 
     Args:
-        check_readers: see `make_column_impact_of_review`.
+        check_readers: see `make_column_impact`.
     """
     impact = make_impact(read_changed_project(changed, names))
     unreached = {entry.model for entry in impact.indirect if entry.reached == "no"}
@@ -430,9 +430,7 @@ class _ReviewedLineageReader:
             else partial(read_definition_for_impact, before),
             columns_before=_list_known_columns(before),
             columns_after=_list_known_columns(node) if before is not None else None,
-            changed={}
-            if before is None
-            else dict(list_retyped_columns_for_review(before, node, rows)),
+            changed={} if before is None else dict(list_retyped_columns(before, node, rows)),
             same_result=self._names.short_name(name) in self._same_result,
             executed=self._executed.get(self._names.short_name(name), frozenset()),
             disproved=self._disproved.get(name),

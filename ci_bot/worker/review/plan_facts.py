@@ -46,7 +46,7 @@ from ci_bot.worker.planning import (
     whole_work,
 )
 from ci_bot.worker.project import OpenProject, PlanSettings
-from ci_bot.worker.review.rule_inputs import read_known_rows_for_review
+from ci_bot.worker.review.rule_inputs import read_known_rows
 from ci_bot.worker.rules import inputs
 from ci_bot.worker.runtime import load_trace
 from ci_bot.worker.sql import list_column_changes
@@ -326,7 +326,7 @@ class ReviewedPlanFacts:
         """
         if self.planned is None or self.opened.baseline != "state":
             return {}
-        return read_known_rows_for_review(self.planned, self._cost_ledger, self.names)
+        return read_known_rows(self.planned, self._cost_ledger, self.names)
 
     def estimate_cost(self, work: list[Backfill]) -> Cost:
         """What building will cost, by what the ledger knows of earlier runs."""

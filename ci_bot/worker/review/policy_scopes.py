@@ -222,9 +222,7 @@ _MOST_NEAR = 3
 _ALIKE = 0.8
 
 
-def find_exposed_models_for_review(
-    requested: Sequence[str], inputs: RuleInputs
-) -> list[ExposedModel]:
+def find_exposed_models(requested: Sequence[str], inputs: RuleInputs) -> list[ExposedModel]:
     """The model of each name: the one that is called so, or the only one that ends in it.
 
     Args:

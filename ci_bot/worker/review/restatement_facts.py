@@ -51,7 +51,7 @@ class ReviewedRestatements:
         return replace(self, items=[*others, wish.model_copy(update={"recorded": recorded})])
 
 
-def plan_restatements_for_review(facts: ReviewedPlanFacts) -> ReviewedRestatements:
+def plan_restatements(facts: ReviewedPlanFacts) -> ReviewedRestatements:
     """Plans each recorded restatement again, and the one that is asked for."""
     wish, refused = facts.request.wish, None
     requested: ProdRestatement | None = None

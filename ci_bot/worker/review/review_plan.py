@@ -25,7 +25,7 @@ from ci_bot.protocol.plan import (
     Checks,
     ProjectCheck,
     TableDiffCheck,
-    make_unrun_checks_of_document,
+    make_unrun_checks,
 )
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.protocol.review_inputs import BaseCache, BaseTests, TestName, TestOutcome
@@ -58,16 +58,16 @@ from ci_bot.worker.project import (
     unit_tests,
 )
 from ci_bot.worker.review.compared_queries import add_witness_tests_to_review
-from ci_bot.worker.review.lineage_inputs import make_column_impact_of_review
+from ci_bot.worker.review.lineage_inputs import make_column_impact
 from ci_bot.worker.review.plan_facts import ReviewedPlanFacts
 from ci_bot.worker.review.policy_scopes import (
     evaluate_policy_scopes_of_review,
-    find_exposed_models_for_review,
+    find_exposed_models,
 )
-from ci_bot.worker.review.restatement_facts import plan_restatements_for_review
+from ci_bot.worker.review.restatement_facts import plan_restatements
 from ci_bot.worker.review.rule_inputs import (
+    make_rule_inputs,
     make_rule_inputs_of_refused_review,
-    make_rule_inputs_of_review,
 )
 from ci_bot.worker.rules import (
     compare_seed_rows,
@@ -114,7 +114,7 @@ def run_review_checks(
         formatting=formatted,
         lint=linted,
         tests=tested,
-        audits=count_audits_for_review(planned),
+        audits=count_audits(planned),
         table_diff=TableDiffCheck(
             status="not_run", not_run_because="The changed tables do not exist before an apply."
         ),
@@ -137,7 +137,7 @@ def _list_touched_files(
     }
 
 
-def count_audits_for_review(planned: BuiltPlan | None) -> AuditsCheck:
+def count_audits(planned: BuiltPlan | None) -> AuditsCheck:
     """Counts the audits of the changed models; they need data, so a review cannot run them."""
     blocking = non_blocking = 0
     for snapshot in planned.changed_snapshots if planned else ():
@@ -236,7 +236,7 @@ def make_review_without_prod(
         describe_project(opened, make_project_place(request, request.projects)),
         request.environment,
         opened.baseline,
-        checks=make_unrun_checks_of_document("The state holds no prod."),
+        checks=make_unrun_checks("The state holds no prod."),
         cost=predict_plan_cost([]),
         versions=collect_versions_of_project(opened),
         timings=dict(clock.phases),
@@ -287,7 +287,7 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
     facts = ReviewedPlanFacts(opened, planned, names, repository, request, plan_request, settings)
     with clock.time_phase("describe"):
         parts = facts.plan_parts()
-        restated = plan_restatements_for_review(facts)
+        restated = plan_restatements(facts)
     ports.progress("checks", "running the linter and the unit tests")
     place, stamp = (
         make_project_place(request, request.projects),
@@ -304,7 +304,7 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
     )
     ports.progress("rules", "looking at models and changes")
     with clock.time_phase("rules"):
-        inputs = make_rule_inputs_of_review(
+        inputs = make_rule_inputs(
             opened,
             planned,
             facts.base_drift,
@@ -317,10 +317,10 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         executions = add_witness_tests_to_review(context, inputs, list_executions(inputs))
         reported = (*parts.changes, *found, *checked.lint.findings, *restated.list_models())
         scoped = evaluate_policy_scopes_of_review(context, request.scopes, inputs, reported)
-        exposed = find_exposed_models_for_review(request.exposed, inputs)
+        exposed = find_exposed_models(request.exposed, inputs)
     ports.progress("impact", "following the changed columns")
     with clock.time_phase("impact"):
-        impact = make_column_impact_of_review(
+        impact = make_column_impact(
             planned,
             names,
             found,
@@ -445,7 +445,7 @@ def note_base_cache_for_reviews(
         opened.close_state()
 
 
-def run_base_tests_for_review(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
+def run_base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
     """Runs the tests that the request names, without state and plan.
 
     Raises:

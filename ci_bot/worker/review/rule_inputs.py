@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 
-def make_rule_inputs_of_review(
+def make_rule_inputs(
     opened: OpenProject,
     planned: BuiltPlan | None,
     drift: PlannedBaseDrift,
@@ -112,7 +112,7 @@ def make_rule_inputs_of_refused_review(
     opened: OpenProject, drift: PlannedBaseDrift, request: ReviewRequest, flags: PlanFlags
 ) -> RuleInputs:
     """Makes the inputs if SQLMesh refuses to plan: compares the project with prod's own models."""
-    inputs = make_rule_inputs_of_review(
+    inputs = make_rule_inputs(
         opened,
         None,
         drift,
@@ -141,9 +141,7 @@ def _list_prod_models(opened: OpenProject) -> dict[str, Model]:
     return {s.name: s.model for s in snapshots.values() if s.is_model}
 
 
-def read_known_rows_for_review(
-    planned: BuiltPlan, ledger: CostLedger, names: MessageNames
-) -> dict[str, int]:
+def read_known_rows(planned: BuiltPlan, ledger: CostLedger, names: MessageNames) -> dict[str, int]:
     """Reads the rows that applies have counted of changed FULL models, by fully qualified name."""
     full = {
         names.short_name(snapshot.name): str(snapshot.name)

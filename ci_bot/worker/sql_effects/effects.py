@@ -164,12 +164,12 @@ def list_code_effects(tree: exp.Expr) -> Iterator[SqlEffect]:
 THIS_MODEL: ObjectName = ("@this_model",)
 
 
-def read_table_name_of_effect(node: exp.Expr | None) -> ObjectName | None:
+def read_table_name(node: exp.Expr | None) -> ObjectName | None:
     """Reads the name in a table's node; None if a part is computed when the statement runs."""
     if node is None:
         return None
     if node.key in ("schema", "userdefinedfunction"):  # with a list of columns or arguments
-        return read_table_name_of_effect(node.this)
+        return read_table_name(node.this)
     parts: list[exp.Expr]
     if node.key in ("table", "column"):
         parts = [*cast("exp.Column | exp.Table", node).parts]
@@ -241,7 +241,7 @@ SHARED_PLACE = (
 _BASES = frozenset({"s3_base_location"})
 
 
-def find_unsafe_clause_of_effect(tree: exp.Expr) -> str | None:
+def find_unsafe_clause(tree: exp.Expr) -> str | None:
     """Why a clause of a CREATE is unsafe: it leads the files elsewhere, or it is unknown.
 
     The first such clause counts; None if there is none.
@@ -251,11 +251,11 @@ def find_unsafe_clause_of_effect(tree: exp.Expr) -> str | None:
         if clause.key in _PLAIN:
             continue
         if clause.key == "property":
-            odd = find_unsafe_property_of_effect(
+            odd = find_unsafe_property(
                 clause.this if isinstance(clause.this, str) else clause.this.name
             )
         elif clause.key == "fileformatproperty":
-            odd = find_unsafe_format_of_effect(clause.name)
+            odd = find_unsafe_format(clause.name)
         elif clause.key == "languageproperty":
             odd = None if clause.name.upper() == "SQL" else f"LANGUAGE {clause.name} is a program"
         elif clause.key == "locationproperty":
@@ -267,12 +267,12 @@ def find_unsafe_clause_of_effect(tree: exp.Expr) -> str | None:
     return None
 
 
-def find_unsafe_format_of_effect(name: str) -> str | None:
+def find_unsafe_format(name: str) -> str | None:
     """Why a format's name is unsafe: SQLMesh does not quote it, so it must be one word."""
     return None if _WORD.match(name) else f"the format {name[:80]!r} is no plain word"
 
 
-def find_unsafe_property_of_effect(key: str) -> str | None:
+def find_unsafe_property(key: str) -> str | None:
     """Why a table property is unsafe: it leads elsewhere, or its name could be more than a name.
 
     A property that sets the directory has one value for all versions of a model. SQLMesh separates
@@ -303,22 +303,18 @@ def list_create_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     if kind == "FUNCTION":
         yield _read_function_definition_effect(tree)
         return
-    odd = find_unsafe_clause_of_effect(tree)
+    odd = find_unsafe_clause(tree)
     if odd is not None:
         yield make_unknown_effect(f"CREATE {kind}", odd)
     elif kind in ("TABLE", "VIEW") and _is_effect_temporary(tree):
         yield _read_temporary_object(tree, kind, dialect)
     elif kind in ("TABLE", "VIEW"):
         action: Action = "replaces" if tree.args.get("replace") else "creates"
-        yield SqlEffect(action, f"CREATE {kind}", read_table_name_of_effect(tree.this))
+        yield SqlEffect(action, f"CREATE {kind}", read_table_name(tree.this))
     elif kind in _SCHEMAS:
-        yield SqlEffect(
-            "creates", f"CREATE {kind}", read_table_name_of_effect(tree.this), schema=True
-        )
+        yield SqlEffect("creates", f"CREATE {kind}", read_table_name(tree.this), schema=True)
     elif kind == "INDEX":
-        yield SqlEffect(
-            "describes", "CREATE INDEX", read_table_name_of_effect(tree.this.args.get("table"))
-        )
+        yield SqlEffect("describes", "CREATE INDEX", read_table_name(tree.this.args.get("table")))
     else:
         yield make_unknown_effect(f"CREATE {kind}", "this kind of object is not on the list")
 
@@ -332,7 +328,7 @@ def _is_effect_temporary(tree: exp.Expr) -> bool:
 
 def _read_temporary_object(tree: exp.Expr, kind: str, dialect: str) -> SqlEffect:
     """INSERT into a temporary view over files writes the files; one over a query is read-only."""
-    target = read_table_name_of_effect(tree.this)
+    target = read_table_name(tree.this)
     query = tree.args.get("expression")
     over_query = query is not None and query.key in _QUERIES
     if target is None or len(target) > 1 or (dialect in SPARK and not over_query):
@@ -344,30 +340,30 @@ def _read_function_definition_effect(tree: exp.Expr) -> SqlEffect:
     """A function whose body is SQL is an expression; every other one is a program."""
     body = tree.args.get("expression")
     kind = "CREATE TEMPORARY FUNCTION" if _is_effect_temporary(tree) else "CREATE FUNCTION"
-    if body is None or body.key != "return" or find_unsafe_clause_of_effect(tree) is not None:
+    if body is None or body.key != "return" or find_unsafe_clause(tree) is not None:
         detail = body.name if body is not None and body.key == "literal" else ""
-        return SqlEffect("code", kind, read_table_name_of_effect(tree.this), detail=detail)
+        return SqlEffect("code", kind, read_table_name(tree.this), detail=detail)
     if _is_effect_temporary(tree):
         return SqlEffect("nothing", kind)
     action: Action = "replaces" if tree.args.get("replace") else "creates"
-    return SqlEffect(action, kind, read_table_name_of_effect(tree.this))
+    return SqlEffect(action, kind, read_table_name(tree.this))
 
 
 def list_drop_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "").upper()
-    target = read_table_name_of_effect(tree.this)
+    target = read_table_name(tree.this)
     if tree.args.get("temporary"):
         yield SqlEffect("nothing", f"DROP TEMPORARY {kind}")
     elif kind in _SCHEMAS:
         yield SqlEffect("drops", f"DROP {kind}", target, schema=True)
     else:
-        for more in (target, *(read_table_name_of_effect(one) for one in tree.expressions)):
+        for more in (target, *(read_table_name(one) for one in tree.expressions)):
             yield SqlEffect("drops", f"DROP {kind}".strip(), more)
 
 
 def list_alter_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = f"ALTER {tree.args.get('kind') or ''}".strip()
-    target = read_table_name_of_effect(tree.this)
+    target = read_table_name(tree.this)
     actions = tree.args.get("actions") or []
     if not actions:
         yield make_unknown_effect(kind, "what it alters is not on the list")
@@ -385,7 +381,7 @@ def _list_action_effects(
         yield SqlEffect(
             "creates",
             f"{kind} RENAME",
-            _complete_new_name(target, read_table_name_of_effect(action.this)),
+            _complete_new_name(target, read_table_name(action.this)),
         )
     elif action.key == "altercolumn" and set(action.args) <= {"this", "comment"}:
         yield SqlEffect("describes", f"{kind} COMMENT", target)
@@ -415,7 +411,7 @@ def _read_property_change_effect(
         return make_unknown_effect(
             kind, f"{what} {SHARED_PLACE}" if others == {"location"} else what
         )
-    odd = next((why for key in keys if (why := find_unsafe_property_of_effect(key))), None)
+    odd = next((why for key in keys if (why := find_unsafe_property(key))), None)
     if odd is not None:
         return make_unknown_effect(kind, odd)
     return SqlEffect("describes", f"{kind} SET TBLPROPERTIES", target)

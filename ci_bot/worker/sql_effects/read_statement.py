@@ -215,12 +215,12 @@ def _read_insert_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     if tree.this is not None and tree.this.key == "directory":
         yield SqlEffect("writes", f"{kind} DIRECTORY", detail=tree.this.name)
     else:
-        yield SqlEffect("writes", kind, effects.read_table_name_of_effect(tree.this))
+        yield SqlEffect("writes", kind, effects.read_table_name(tree.this))
 
 
 def _read_effect_of_row_changes(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     for table in (tree.this, *(tree.args.get("tables") or ())):
-        yield SqlEffect("writes", _name_statement(tree), effects.read_table_name_of_effect(table))
+        yield SqlEffect("writes", _name_statement(tree), effects.read_table_name(table))
 
 
 def _read_load_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
@@ -233,7 +233,7 @@ def _read_load_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
 
 def _read_truncate_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     for table in tree.expressions:
-        yield SqlEffect("writes", "TRUNCATE", effects.read_table_name_of_effect(table))
+        yield SqlEffect("writes", "TRUNCATE", effects.read_table_name(table))
 
 
 def _read_copy_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
@@ -241,13 +241,13 @@ def _read_copy_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     yield SqlEffect(
         "writes",
         "COPY",
-        effects.read_table_name_of_effect(tree.this) if tree.args.get("kind") else None,
+        effects.read_table_name(tree.this) if tree.args.get("kind") else None,
     )
 
 
 def _read_describe_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "").upper()
-    target = effects.read_table_name_of_effect(tree.this)
+    target = effects.read_table_name(tree.this)
     if target is not None and kind == "COLUMN":
         target = target[:-1]
     schema = kind in ("SCHEMA", "DATABASE", "NAMESPACE", "TABLES IN", "TABLES FROM")
@@ -257,7 +257,7 @@ def _read_describe_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
 def _read_grant_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "TABLE").upper()
     if kind in ("TABLE", "VIEW", "SCHEMA", "DATABASE"):
-        target = effects.read_table_name_of_effect(tree.args.get("securable"))
+        target = effects.read_table_name(tree.args.get("securable"))
         schema = kind in ("SCHEMA", "DATABASE")
         yield SqlEffect("grants", _name_statement(tree), target, schema=schema)
     else:
@@ -270,7 +270,7 @@ def _read_use_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     if word == "WAREHOUSE":  # Snowflake's word for a cluster
         yield SqlEffect("nothing", "USE")
     else:
-        target = effects.read_table_name_of_effect(tree.this)
+        target = effects.read_table_name(tree.this)
         schema = word in ("", "SCHEMA", "DATABASE")
         yield SqlEffect("directs", f"USE {word}".strip(), target if schema else None, schema=True)
 
@@ -289,12 +289,12 @@ def _read_cache_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     yield SqlEffect(
         "nothing",
         "CACHE",
-        effects.read_table_name_of_effect(tree.this) if query is not None else None,
+        effects.read_table_name(tree.this) if query is not None else None,
     )
 
 
 def _read_into_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
-    yield SqlEffect("creates", "SELECT INTO", effects.read_table_name_of_effect(tree.this))
+    yield SqlEffect("creates", "SELECT INTO", effects.read_table_name(tree.this))
 
 
 _READERS: dict[str, Callable[[Any, str], Iterator[SqlEffect]]] = {

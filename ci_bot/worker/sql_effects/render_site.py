@@ -168,7 +168,7 @@ class StatementRenderSite:
     def parse_object_name(self, name: str) -> ObjectName:
         """Parses a name in SQLMesh's form, and completes it with the catalog if there are any."""
         table = exp.to_table(name)
-        found = names.read_table_name_of_effect(table) or (name.lower(),)
+        found = names.read_table_name(table) or (name.lower(),)
         return found if table.catalog else (self.catalog, *found)
 
     @cached_property

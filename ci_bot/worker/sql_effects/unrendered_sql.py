@@ -43,8 +43,8 @@ from ci_bot.worker.sql_effects.effects import (
     ObjectName,
     OwnObjectsOfEffects,
     SqlEffect,
-    find_unsafe_format_of_effect,
-    find_unsafe_property_of_effect,
+    find_unsafe_format,
+    find_unsafe_property,
     make_unknown_effect,
 )
 from ci_bot.worker.sql_effects.judgement import (
@@ -268,13 +268,13 @@ def _read_effects_of_model_block(
 def _list_unsafe_properties_with_effects(block: exp.Expr) -> Iterator[str]:
     for name in ("storage_format", "table_format"):
         value = _find_property(block, name)
-        why = find_unsafe_format_of_effect(value.name) if value is not None else None
+        why = find_unsafe_format(value.name) if value is not None else None
         if why is not None:
             yield why
     for name in ("physical_properties", "virtual_properties"):
         value = _find_property(block, name)
         for pair in value.find_all(exp.EQ) if value is not None else ():
-            why = find_unsafe_property_of_effect(pair.left.name)
+            why = find_unsafe_property(pair.left.name)
             if why is not None:
                 yield why
 
@@ -288,7 +288,7 @@ def _make_statement_piece(
 
 def _read_name(block: exp.Expr) -> str | None:
     value = _find_property(block, "name")
-    name = names.read_table_name_of_effect(value) if value is not None else None
+    name = names.read_table_name(value) if value is not None else None
     return ".".join(name) if name else None
 
 

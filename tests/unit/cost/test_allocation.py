@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ci_bot.worker.cost.spark_counters import (
     BusySpan,
     ExecutorSpan,
-    read_executors_for_cost,
+    read_executors,
     share_executor_allocation,
     sum_executor_allocation,
 )
@@ -84,9 +84,9 @@ def test_shares__add_up_to_what_was_occupied_while_anything_ran(
 def test_executors__the_driver_is_one_only_where_there_is_no_other() -> None:
     driver = {"id": "driver", "addTime": 1_795_341_600_000, "totalCores": 2}
     worker = {**driver, "id": "1", "removeTime": 1_795_341_660_000}
-    assert set(read_executors_for_cost([driver])) == {"driver"}
-    assert read_executors_for_cost([driver, worker]) == {
+    assert set(read_executors([driver])) == {"driver"}
+    assert read_executors([driver, worker]) == {
         "1": ExecutorSpan(1_795_341_600.0, 1_795_341_660.0, 2)
     }
     # A cluster whose executors are gone, and whose driver has no cores for tasks.
-    assert read_executors_for_cost([{**driver, "totalCores": 0}]) == {}
+    assert read_executors([{**driver, "totalCores": 0}]) == {}

@@ -22,7 +22,7 @@ from ci_bot.worker.cost.event_log_reads import (
     find_readers_in_event_logs,
     join_runs_of_event_log_readers,
     list_scans_in_event_log,
-    map_physical_tables_for_event_logs,
+    map_physical_tables,
     shorten_name_of_event_log_reader,
 )
 from ci_bot.worker.cost.event_logs import LocalEventLogFiles
@@ -207,13 +207,11 @@ class Info:
 def test_tables__are_those_of_prods_models_whatever_their_version() -> None:
     orders = Info('"lake"."Shop"."orders"', '"lake"."sqlmesh__Shop"."Shop__orders__123"')
     other = Info('"lake"."raw"."x"', "", is_symbolic=True)
-    assert map_physical_tables_for_event_logs([orders, other]) == {
-        "sqlmesh__shop.shop__orders": "Shop.orders"
-    }
+    assert map_physical_tables([orders, other]) == {"sqlmesh__shop.shop__orders": "Shop.orders"}
     bare = Info('"shop"."orders"', '"sqlmesh__shop"."shop__orders__123"')
-    assert set(map_physical_tables_for_event_logs([bare]).values()) == {"shop.orders"}
+    assert set(map_physical_tables([bare]).values()) == {"shop.orders"}
     else_ = Info('"b"."s"."t"', '"b"."sqlmesh__s"."s__t__9123"')
-    assert set(map_physical_tables_for_event_logs([orders, else_]).values()) == {
+    assert set(map_physical_tables([orders, else_]).values()) == {
         "lake.Shop.orders",
         "b.s.t",
     }

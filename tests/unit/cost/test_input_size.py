@@ -13,7 +13,7 @@ from ci_bot.worker.cost.prediction import (
     InputSize,
     PastRun,
     estimate_cost_by_input_size,
-    spread_batches_for_cost,
+    spread_batches,
 )
 
 GB = 1_000_000_000
@@ -102,11 +102,11 @@ def test_by_size__says_that_it_is_off_by_a_factor_of_two() -> None:
 
 def test_spread__asks_the_newest_first_and_never_more_than_its_share() -> None:
     batches = [(number, number + 1) for number in range(1_000)]
-    order = spread_batches_for_cost(batches)
+    order = spread_batches(batches)
     assert len(order) == len(set(order)) == 20
     assert order[:3] == [(999, 1_000), (0, 1), batches[473]]
-    assert spread_batches_for_cost(batches[:3]) == [(2, 3), (0, 1), (1, 2)]
-    assert spread_batches_for_cost([]) == []
+    assert spread_batches(batches[:3]) == [(2, 3), (0, 1), (1, 2)]
+    assert spread_batches([]) == []
 
 
 class Reading:

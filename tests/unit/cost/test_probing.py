@@ -12,7 +12,7 @@ from ci_bot.worker.cost.plan_estimate import (
     list_past_runs_for_cost,
     predict_plan_cost,
 )
-from ci_bot.worker.cost.prediction import PastRun, cut_batches_for_cost
+from ci_bot.worker.cost.prediction import PastRun, cut_batches
 from ci_bot.worker.planning.describe_plan import count_planned_intervals
 from ci_bot.worker.planning.prod_plan import subtract_intervals
 from ci_bot.worker.state_store.cost_ledger import RunRow
@@ -32,8 +32,8 @@ def test_newest_batch__is_whole_and_leaves_one_batch_less(size: int, days: int) 
     found = choose_newest_batch_for_cost_probe(model, missing)
     assert found[1] == missing[0][1]
     assert count_planned_intervals(model, [found]) == min(size, days)
-    left = cut_batches_for_cost(model, subtract_intervals(missing, [found]))
-    assert len(left) == len(cut_batches_for_cost(model, missing)) - 1
+    left = cut_batches(model, subtract_intervals(missing, [found]))
+    assert len(left) == len(cut_batches(model, missing)) - 1
 
 
 def test_newest_batch__of_months_is_by_the_calendar() -> None:

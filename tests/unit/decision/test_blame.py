@@ -11,7 +11,7 @@ from ci_bot.bot.decision.load_failure_cause import (
     OTHERS_SHOWN,
     SortedFailuresForDecision,
     combine_load_failures_for_decision,
-    is_change_unread_by_sqlmesh_for_decision,
+    is_change_unread_by_sqlmesh,
 )
 from ci_bot.protocol.base import Failure
 
@@ -131,7 +131,7 @@ def test_blame__names_the_pull_request_s_own_files_first() -> None:
 def test_reads_nothing_of__only_where_every_file_is_prose(
     files: list[str] | None, nothing: bool
 ) -> None:
-    assert is_change_unread_by_sqlmesh_for_decision(files) is nothing
+    assert is_change_unread_by_sqlmesh(files) is nothing
 
 
 def test_in_one__of_a_single_failure__is_that_failure() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from ci_bot.bot.decision import decide_on_review
 from ci_bot.bot.decision.judgement import decide_on_review_again
 from ci_bot.bot.policy.model_owners import AcceptancesByOwners
-from ci_bot.bot.report.html.findings import HtmlReportSources, make_html_findings_section
+from ci_bot.bot.report.html.findings import HtmlReportSources, make_findings_section
 from ci_bot.bot.report.markdown.comments import render_review_comment
 from ci_bot.bot.report.text.report_text import render_terminal_text
 from ci_bot.protocol.finding_groups import (
     EACH_ALONE,
-    group_findings_of_document,
-    group_risks_of_document,
+    group_findings,
+    group_risks,
 )
 from ci_bot.protocol.review_report import Acceptance, Report, Weighed
 from ci_bot.protocol.rules import RULES
@@ -25,7 +25,7 @@ MANY = [
 
 
 def test_group__has_one_entry_for_a_rule_and_all_of_its_places() -> None:
-    (group,) = group_findings_of_document(MANY)
+    (group,) = group_findings(MANY)
     assert (group.rule, group.severity) == ("filter-changed", "high")
     assert [place.model for place in group.places] == [risk.model for risk in MANY]
     assert [place.evidence for place in group.places][:2] == ["filter 0", "filter 1"]
@@ -35,13 +35,13 @@ def test_group__keeps_weights_and_their_reasons_apart() -> None:
     weighed = Weighed(by="severity", weight="high", reason="Legacy.", place="policy.yaml:3")
     other = make_risk("filter-changed", severity="medium")
     mine = make_risk("filter-changed", weighed=weighed)
-    assert len(group_risks_of_document([*MANY, other, mine])) == 3
+    assert len(group_risks([*MANY, other, mine])) == 3
 
 
 def test_group__never_holds_two_leaked_keys_or_two_gaps() -> None:
     keys = [make_risk("hardcoded-secret", path=f"{n}.py", model=None) for n in range(2)]
     gaps = [make_risk("R10-not-checked", subject=what, model=None) for what in ("lint", "audits")]
-    assert len(group_risks_of_document([*keys, *gaps])) == 4
+    assert len(group_risks([*keys, *gaps])) == 4
 
 
 def test_group__never_holds_what_was_not_looked_at_of_any_kind() -> None:
@@ -63,7 +63,7 @@ def test_reasons__ask_each_question_once() -> None:
 
 def reviewed() -> Report:
     changes = [make_change(f"mart.m{n:02}") for n in range(42)]
-    return make_report(changes=changes, risks=MANY, findings=group_findings_of_document(MANY))
+    return make_report(changes=changes, risks=MANY, findings=group_findings(MANY))
 
 
 def test_report__comment_page_and_terminal_show_one_finding_with_its_places() -> None:
@@ -74,7 +74,7 @@ def test_report__comment_page_and_terminal_show_one_finding_with_its_places() ->
     assert "1 finding</summary>" in text
     rows = next(
         part["rows"]
-        for section in make_html_findings_section(HtmlReportSources(report, make_context()))
+        for section in make_findings_section(HtmlReportSources(report, make_context()))
         for part in section["parts"]
         if part.get("key") == "findings"
     )

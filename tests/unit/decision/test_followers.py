@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_bot.bot.decision.risks import map_models_below_for_decision
+from ci_bot.bot.decision.risks import map_models_below
 from ci_bot.protocol.plan import Lineage
 from tests.unit.decision.facts import changed, facts
 
@@ -14,7 +14,7 @@ def test_followers__stop_at_a_model_that_does_not_change() -> None:
     ]
     edges = [("a.root", "a.near"), ("a.near", "a.same"), ("a.same", "a.far")]
 
-    found = map_models_below_for_decision(facts(changes=changes, lineage=Lineage(edges=edges)))
+    found = map_models_below(facts(changes=changes, lineage=Lineage(edges=edges)))
 
     assert found == {"a.root": {"a.near"}}
 
@@ -30,7 +30,7 @@ def test_followers__of_very_many_paths_are_counted_once_each() -> None:
         names += [left, right, end]
     below = [changed(name, change="indirect", category="indirect_breaking") for name in names[1:]]
 
-    found = map_models_below_for_decision(
+    found = map_models_below(
         facts(changes=[changed("a.root"), *below], lineage=Lineage(edges=edges))
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.decision import TeamLimits
-from ci_bot.bot.decision.risks import choose_work_for_decision
+from ci_bot.bot.decision.risks import choose_work_to_judge
 from ci_bot.protocol.plan import Backfill, Change, Cost, Lineage, ModelRange, ProdPlan
 from tests.unit.decision.facts import (
     built,
@@ -63,7 +63,7 @@ def evidence(rule: str = "R06-breaking-rebuild", **parts: Any) -> str:
 
 
 def test_judged__the_larger_of_both_plans_for_each_model() -> None:
-    found = choose_work_for_decision(
+    found = choose_work_to_judge(
         facts(
             changes=[BREAKING, changed("mart.a"), changed("mart.b"), changed("mart.c")],
             backfill=[built(**ONE_DAY), built("mart.a"), built("mart.b", preview=True)],
@@ -81,7 +81,7 @@ def test_judged__the_larger_of_both_plans_for_each_model() -> None:
 
 
 def test_judged__gaps_of_other_models_are_not_this_changes_work() -> None:
-    found = choose_work_for_decision(
+    found = choose_work_to_judge(
         facts(
             changes=[BREAKING],
             backfill=[built(**ONE_DAY)],
@@ -94,7 +94,7 @@ def test_judged__gaps_of_other_models_are_not_this_changes_work() -> None:
 
 
 def test_judged__the_total_is_one_plans_and_counts_tables() -> None:
-    found = choose_work_for_decision(
+    found = choose_work_to_judge(
         facts(
             changes=[BREAKING, changed("mart.view")],
             backfill=[built(intervals=60), view("mart.view")],

@@ -36,7 +36,7 @@ from ci_bot.bot.github.failures import (
     NetworkFault,
     RetryAfter,
     classify_github_failure,
-    classify_network_error_of_github,
+    classify_network_error,
     clean_text_of_github_server,
     decide_retry_of_github_request,
     make_github_error,
@@ -123,7 +123,7 @@ REFUSED = NewConnectionError(CONNECTION, "refused")
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_trouble__is_what_mends_it(error: Exception, kind: NetworkFault) -> None:
-    found = classify_network_error_of_github(error)
+    found = classify_network_error(error)
 
     assert found.kind == kind
     assert "object at 0x" not in found.words

@@ -185,13 +185,13 @@ def test_owner__who_is_not_is_told_who_is() -> None:
     own = make_report(
         owners=[ModelOwners(model="mart.a", logins=["bob"], teams=["acme/bi"], place="CODEOWNERS")]
     )
-    error = owner_command.make_not_owner_error_for_command(
+    error = owner_command.make_not_owner_error(
         "ada", "mart.a", accept_command.find_owners_of_risk_for_command(own, HIGH)
     )
     assert error.message == "`@ada` does not own `mart.a`."
     assert (error.hint or "").startswith("`@bob` or `@acme/bi` may accept it, by CODEOWNERS.")
     assert "`members: read`" in (error.hint or "")
-    error = owner_command.make_not_owner_error_for_command(
+    error = owner_command.make_not_owner_error(
         "ada",
         "mart.b",
         accept_command.find_owners_of_risk_for_command(

@@ -10,8 +10,8 @@ import pytest
 
 from ci_bot.bot.github.port import Permission, PullCommit, PullRequest
 from ci_bot.bot.handlers.pull_request_context import (
-    find_change_authors_for_run,
-    make_change_author_finder_for_run,
+    find_change_authors,
+    make_change_author_finder,
 )
 from ci_bot.errors import GitHubUnavailable
 from tests.factories import HEAD
@@ -48,14 +48,14 @@ class Authors(Memory):
 
 
 def refused(github: Authors) -> str | None:
-    found = find_change_authors_for_run(github, 142, HEAD)
+    found = find_change_authors(github, 142, HEAD)
     assert bool(found.writers) is (found.refused_because is None)
     return found.refused_because
 
 
 def test_authors__who_may_all_write__are_named() -> None:
     github = Authors(commits=(commit(OLDER), commit(committer="bob")))
-    found = find_change_authors_for_run(github, 142, HEAD)
+    found = find_change_authors(github, 142, HEAD)
     assert found.writers == ("ada", "bob")
     assert (found.commits, found.refused_because) == (2, None)
 
@@ -127,9 +127,9 @@ def test_authors__are_not_trusted__with_the_reason(case: str) -> None:
 
 def test_authors__are_asked_for_only_if_github_can_be_asked() -> None:
     github: Any = Authors()
-    assert make_change_author_finder_for_run(None, 142, HEAD) is None
-    assert make_change_author_finder_for_run(github, None, HEAD) is None
-    assert make_change_author_finder_for_run(github, 142, None) is None
+    assert make_change_author_finder(None, 142, HEAD) is None
+    assert make_change_author_finder(github, None, HEAD) is None
+    assert make_change_author_finder(github, 142, None) is None
     assert github.calls == []
-    find = make_change_author_finder_for_run(github, 142, HEAD)
+    find = make_change_author_finder(github, 142, HEAD)
     assert find is not None and find().writers == ("ada",)

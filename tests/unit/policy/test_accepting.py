@@ -9,7 +9,7 @@ import pytest
 from ci_bot.bot.decision import decide_on_review_again
 from ci_bot.bot.policy.model_owners import AcceptancesByOwners
 from ci_bot.bot.policy.severity_overrides import PolicyWeighing
-from ci_bot.bot.worker_client.team_policy import describe_acceptances_fallen_by_request
+from ci_bot.bot.worker_client.team_policy import describe_fallen_acceptances
 from ci_bot.protocol.review_report import Acceptance
 from tests.factories import make_change, make_report, make_risk
 from tests.unit.policy.test_weighing import risk, weighing, weight_of
@@ -120,13 +120,11 @@ def test_acceptance__of_a_removed_model_falls_when_it_comes_back() -> None:
 
 def test_acceptance__that_no_longer_holds_is_told_once() -> None:
     weighed = PolicyWeighing(acceptances=kept(fingerprint="x-b-c"))
-    (told,) = describe_acceptances_fallen_by_request(
+    (told,) = describe_fallen_acceptances(
         weighed, [risk(), risk(subject="price"), risk("filter-changed")]
     )
     assert told.startswith("What `@alice` accepted on 2026-11-22 no longer holds: `join-changed`")
-    assert (
-        describe_acceptances_fallen_by_request(PolicyWeighing(acceptances=kept()), [risk()]) == []
-    )
+    assert describe_fallen_acceptances(PolicyWeighing(acceptances=kept()), [risk()]) == []
 
 
 def test_judge_again__decides_anew_and_keeps_the_finding_in_sight() -> None:

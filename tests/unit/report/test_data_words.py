@@ -31,9 +31,7 @@ def column(name: str, rate: float | None = 0.71) -> dict[str, Any]:
 
 
 def said(**parts: Any) -> str:
-    return sentences.describe_main_difference_in_view(
-        DiffView(make_table_diff("m.x", **SAME | parts))
-    )
+    return sentences.describe_main_difference(DiffView(make_table_diff("m.x", **SAME | parts)))
 
 
 @pytest.mark.parametrize(
@@ -86,26 +84,20 @@ def test_sentence__says_the_one_thing(parts: dict[str, Any], expected: str) -> N
 def test_changed__a_new_column_is_no_difference() -> None:
     found = make_table_diff(**SAME | WHOLE, schema=SchemaDifference(added=["c"]))
     assert DiffView(found).state == "same"
-    assert sentences.describe_columns_changed_in_diff_view(DiffView(found)) == "new: `c`"
-    assert (
-        sentences.render_row_bar_of_diff_view(DiffView(found))
-        == "none of 100 rows<br>0 gone, 0 new"
-    )
+    assert sentences.describe_changed_columns_of_diff(DiffView(found)) == "new: `c`"
+    assert sentences.render_row_bar(DiffView(found)) == "none of 100 rows<br>0 gone, 0 new"
 
 
 def test_changed__a_small_share_is_not_an_empty_bar() -> None:
     found = make_table_diff(**{**SAME, **WHOLE, "full_match": 99, "columns": [column("a", 0.99)]})
-    assert sentences.render_row_bar_of_diff_view(DiffView(found)).startswith(
+    assert sentences.render_row_bar(DiffView(found)).startswith(
         "`▏░░░░░░░` 1\u00a0%<br>of 100 rows"
     )
 
 
 def test_changed__says_which_part_was_compared() -> None:
     found = make_table_diff(**SAME)
-    assert (
-        sentences.describe_columns_changed_in_diff_view(DiffView(found))
-        == "compared: 7 of 730 days"
-    )
+    assert sentences.describe_changed_columns_of_diff(DiffView(found)) == "compared: 7 of 730 days"
 
 
 def test_name__a_long_one_takes_two_lines() -> None:
@@ -145,7 +137,7 @@ def test_how__names_what_is_different(
     prod: dict[str, Any], pr: dict[str, Any], expected: str
 ) -> None:
     found = ColumnMatch(name="v", match_rate=0.5, prod=Profile(**prod), pr=Profile(**pr))
-    assert sentences.describe_value_change_in_view(found, (100, 100)) == expected
+    assert sentences.describe_value_change(found, (100, 100)) == expected
 
 
 def test_audits__are_named_with_what_prod_has() -> None:
@@ -161,14 +153,14 @@ def test_audits__are_named_with_what_prod_has() -> None:
         for answer in answers
     ]
     model = AppliedModel(model="m.x", table="t", intervals=1, batches=1, seconds=1, audits=audits)
-    assert sentences.list_failed_audits_of_view([model], blocking=False) == [
+    assert sentences.list_failed_audits([model], blocking=False) == [
         "`a` on `m.x`, 7 rows (same in `prod`)",
         "`a` on `m.x`, 7 rows (0 rows in `prod`)",
         "`a` on `m.x`, 7 rows (1 row in `prod`)",
         "`a` on `m.x`, 7 rows (`prod` could not be asked)",
         "`a` on `m.x`, 7 rows",
     ]
-    assert sentences.list_failed_audits_of_view([model], blocking=True) == []
+    assert sentences.list_failed_audits([model], blocking=True) == []
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ci_bot.bot.report.html.findings import HtmlReportSources
-from ci_bot.bot.report.html.models import make_html_models_section
+from ci_bot.bot.report.html.models import make_models_section
 from ci_bot.bot.report.markdown.comments import render_review_comment
 from ci_bot.bot.report.model.execution_examples import GENERATED, NO_WITNESS, WITNESS
 from ci_bot.protocol.plan import ColumnChange
@@ -79,9 +79,7 @@ def test_example__has_its_unit_test_in_a_fold_of_its_own() -> None:
     assert "For `tests/test_delays_late.yaml`; `ci-bot witness mart.delays --write` writes" in fold
     assert "````yaml\n# ```\ntest_delays_late:\n  a: 1\n" in fold.partition("</details>")[0]
     page = str(
-        make_html_models_section(
-            HtmlReportSources(make(executed(LATE, witness=TEST)), make_context())
-        )
+        make_models_section(HtmlReportSources(make(executed(LATE, witness=TEST)), make_context()))
     )
     assert "test_delays_late.yaml" in page
 
@@ -91,7 +89,7 @@ def test_example__without_a_unit_test_says_why() -> None:
     report = make(executed(LATE, no_witness=reason))
 
     assert f"{NO_WITNESS} `{reason}`." in comment_of(report)
-    assert reason in str(make_html_models_section(HtmlReportSources(report, make_context())))
+    assert reason in str(make_models_section(HtmlReportSources(report, make_context())))
 
 
 def test_example__of_a_row_that_goes_says_so() -> None:
@@ -140,7 +138,7 @@ def test_model_that_is_proved__is_not_named_again() -> None:
 
 
 def test_page__has_the_same_tables() -> None:
-    parts = make_html_models_section(HtmlReportSources(make(executed(LATE)), make_context()))
+    parts = make_models_section(HtmlReportSources(make(executed(LATE)), make_context()))
     text = str(parts)
 
     assert GENERATED in text

@@ -14,7 +14,7 @@ from ci_bot.bot.report.model.lineage import (
     list_impact_row_views,
     list_models_that_read_nothing,
     make_lineage_node_label,
-    make_lineage_notes_of_view,
+    make_lineage_notes,
 )
 from ci_bot.protocol.plan import Lineage, LineageNode
 from ci_bot.protocol.review_report import ChangedPart, Impact, IndirectModel, ReachedModel
@@ -190,7 +190,7 @@ def test_comment__without_an_impact_has_no_section() -> None:
 
 
 def test_notes__say_what_changes_and_what_is_reached() -> None:
-    assert make_lineage_notes_of_view(IMPACT) == {
+    assert make_lineage_notes(IMPACT) == {
         "stg.orders": "rows, amount, tax, note +1",
         "mart.revenue": "total",
         "mart.paid": "rows",
@@ -200,7 +200,7 @@ def test_notes__say_what_changes_and_what_is_reached() -> None:
 
 
 def test_notes__are_none_where_nothing_is_reached() -> None:
-    assert make_lineage_notes_of_view(Impact(changed=[part("amount")])) == {}
+    assert make_lineage_notes(Impact(changed=[part("amount")])) == {}
 
 
 def test_draw__notes_stand_below_the_names() -> None:

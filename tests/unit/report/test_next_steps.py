@@ -12,7 +12,7 @@ from ci_bot.bot.report.markdown.comments import (
     render_cleanup_comment,
     render_review_comment,
 )
-from ci_bot.bot.report.model.advice import list_recommendations_of_view
+from ci_bot.bot.report.model.advice import list_recommendations
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.plan import FormatCheck, LintCheck, ProjectCheck, TestsCheck
 from tests.factories import (
@@ -83,9 +83,7 @@ def test_advice__ends_each_sentence_once() -> None:
             )
         ]
     )
-    assert "There is no state yet. Build." in list_recommendations_of_view(
-        make_report(checks=checks)
-    )
+    assert "There is no state yet. Build." in list_recommendations(make_report(checks=checks))
 
 
 def test_no_changes__can_be_built_where_unmodified_models_are_asked_for() -> None:

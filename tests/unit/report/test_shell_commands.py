@@ -14,10 +14,8 @@ def test_commands__take_the_search_path_along() -> None:
     project = report.project.model_copy(update={"python_path": python_path})
     report = report.model_copy(update={"project": project})
 
-    assert options in advice.describe_reproduction_in_view(report, make_context())
-    assert (
-        advice.format_project_options_in_view(["."], python_path, None) == f"--project . {options}"
-    )
+    assert options in advice.describe_reproduction(report, make_context())
+    assert advice.format_project_options(["."], python_path, None) == f"--project . {options}"
 
 
 def test_reproduce__takes_the_inputs_along_and_not_what_the_project_says() -> None:
@@ -33,7 +31,7 @@ def test_reproduce__takes_the_inputs_along_and_not_what_the_project_says() -> No
         " --select-model '+shop.orders; rm -rf /' --no-forward-only --skip-backfill "
         "--start 2024-01-01"
     )
-    assert advice.describe_reproduction_in_view(report, make_context()).endswith(given)
+    assert advice.describe_reproduction(report, make_context()).endswith(given)
 
 
 def test_apply_command__has_the_options_of_the_plan_and_the_cleanup_none() -> None:
@@ -44,9 +42,7 @@ def test_apply_command__has_the_options_of_the_plan_and_the_cleanup_none() -> No
         select_models=["+shop.orders; rm -rf /", "-a"],
         allow_destructive=["shop.orders"],
     )
-    context = laptop_context(
-        plan_options=advice.format_plan_flags_in_view(given, "2024-01-01", None)
-    )
+    context = laptop_context(plan_options=advice.format_plan_flags(given, "2024-01-01", None))
     assert context.apply_command(PLAN).endswith(
         " --plan-id 9f3c21aa01bc --no-forward-only --skip-backfill --min-intervals 0 "
         "--select-model '+shop.orders; rm -rf /' --select-model ./-a "

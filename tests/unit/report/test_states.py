@@ -7,7 +7,7 @@ from html import unescape
 
 import pytest
 
-from ci_bot.bot.report.html.page import render_html_page_parts
+from ci_bot.bot.report.html.page import render_page_parts
 from ci_bot.bot.report.markdown.comments import (
     render_apply_comment,
     render_cleanup_comment,
@@ -493,7 +493,7 @@ def test_prod_not_found__is_in_the_first_lines_of_every_output(
     short = " ".join(
         render_short_review(report, make_context(), OutputScreen(width=100, colour=False)).split()
     )
-    page = "".join(render_html_page_parts(report, make_context()))
+    page = "".join(render_page_parts(report, make_context()))
     for text in (on_terminal(report), short, page):
         plainly = " ".join(unescape(re.sub(r"<[^>]*>", "", text)).replace("`", "").split())
         assert lead in plainly

@@ -11,7 +11,7 @@ from jinja2.exceptions import SecurityError
 from ci_bot.bot.report.markdown import templating
 from ci_bot.bot.report.markdown.comments import Document, render_markdown_text
 from ci_bot.bot.report.markdown.templating import (
-    finalize_value_in_comment,
+    finalize_value,
     find_directory_of_comment_templates,
     get_environment_of_comment_templates,
 )
@@ -110,9 +110,9 @@ def test_environment__is_sandboxed() -> None:
 
 
 def test_finalize__floats_and_other_types_are_data() -> None:
-    assert finalize_value_in_comment(3) == 3
-    assert finalize_value_in_comment(0.5) == "`0.5`"
-    assert finalize_value_in_comment(["@a"]) == "`['@a']`"
+    assert finalize_value(3) == 3
+    assert finalize_value(0.5) == "`0.5`"
+    assert finalize_value(["@a"]) == "`['@a']`"
 
 
 def test_find__the_installed_ones_come_first(tmp_path: Path) -> None:

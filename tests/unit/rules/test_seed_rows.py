@@ -11,7 +11,7 @@ from sqlmesh.core.model import load_sql_based_model
 
 from ci_bot.worker.review.lineage_inputs import (
     describe_change_beside_query,
-    list_retyped_columns_for_review,
+    list_retyped_columns,
 )
 from ci_bot.worker.rules.files.seed_values import SeedRows, compare_seed_rows
 from tests.unit.rules.world import change
@@ -92,7 +92,7 @@ def test_impact__says_what_the_rows_say(
     rows: SeedRows, columns: list[tuple[str, str]], beside: str | None
 ) -> None:
     node = load_sql_based_model(parse("MODEL (name a.b); SELECT 1 AS price"))
-    assert list(list_retyped_columns_for_review(node, node, rows)) == columns
+    assert list(list_retyped_columns(node, node, rows)) == columns
     assert describe_change_beside_query(node, node, rows) == beside
 
 

@@ -9,28 +9,28 @@ from ci_bot.bot.setup.github_settings import (
     SetupJob,
     SetupLevel,
     is_setup_variable_secret,
-    list_github_settings_for_setup,
-    list_optional_settings_for_setup,
-    list_worker_env_for_setup,
+    list_github_settings,
+    list_optional_settings,
+    list_worker_env,
 )
 from ci_bot.bot.setup.read_configuration import (
     SetupConfigVariable,
     VariablePurpose,
-    read_python_file_for_setup,
-    read_yaml_config_for_setup,
+    read_python_file,
+    read_yaml_config,
 )
 from ci_bot.redaction import Redactor
 from tests.setup_layouts import IN_PYTHON, ROOT, SPARK_ON_POSTGRES
 
 
 def of(text: str) -> list[SetupConfigVariable]:
-    read = read_python_file_for_setup if "import" in text else read_yaml_config_for_setup
+    read = read_python_file if "import" in text else read_yaml_config
     configuration = read(text)
     return configuration.list_variables_of(configuration.default_gateway)
 
 
 def values(text: str, level: SetupLevel, job: SetupJob) -> dict[str, str]:
-    return {each.name: each.value for each in list_github_settings_for_setup(of(text), level, job)}
+    return {each.name: each.value for each in list_github_settings(of(text), level, job)}
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_review__gives_words_to_a_configuration_that_fails_without() -> None:
 
 @pytest.mark.parametrize("scope", ["state", "warehouse", "other"])
 def test_review__a_number_stays_one(scope: VariablePurpose) -> None:
-    found = list_github_settings_for_setup(
+    found = list_github_settings(
         [SetupConfigVariable("PG_PORT", scope, "port")], "review", "review"
     )
     assert [each.value for each in found] == (
@@ -76,9 +76,7 @@ def test_review__a_number_stays_one(scope: VariablePurpose) -> None:
 
 
 def test_review__models_may_read_what_is_no_connection() -> None:
-    found = list_github_settings_for_setup(
-        [SetupConfigVariable("SCHEMA", "other")], "review", "review"
-    )
+    found = list_github_settings([SetupConfigVariable("SCHEMA", "other")], "review", "review")
     assert [each.value for each in found] == ["${{ vars.SCHEMA || 'not-needed-by-reviews' }}"]
 
 
@@ -128,28 +126,24 @@ def test_deploy__has_secrets_of_its_own_for_the_warehouse() -> None:
     ],
 )
 def test_account__has_two_names_however_it_is_called(name: str, key: str, value: str) -> None:
-    (found,) = list_github_settings_for_setup(
-        [SetupConfigVariable(name, "state", key)], "apply", "review"
-    )
+    (found,) = list_github_settings([SetupConfigVariable(name, "state", key)], "apply", "review")
     assert found.value == f"${{{{ {value} }}}}"
 
 
 @pytest.mark.parametrize("name", ["GITHUB_TOKEN", "HOME", "USER", "CI", "RUNNER_TEMP", "PATH"])
 def test_machine__what_is_its_own_is_no_setting(name: str) -> None:
     variables = [SetupConfigVariable(name, "other")]
-    assert list_github_settings_for_setup(variables, "full", "apply") == []
+    assert list_github_settings(variables, "full", "apply") == []
     assert (
-        list_optional_settings_for_setup(
-            [SetupConfigVariable(name, "other", has_default=True)], "apply"
-        )
+        list_optional_settings([SetupConfigVariable(name, "other", has_default=True)], "apply")
         == []
     )
 
 
 def test_worker_env__names_families_by_their_prefix() -> None:
     variables = of(SPARK_ON_POSTGRES)
-    settings = list_github_settings_for_setup(variables, "apply", "apply")
-    assert list_worker_env_for_setup(settings, variables) == ["PG_*", "LAKE_TOKEN"]
+    settings = list_github_settings(variables, "apply", "apply")
+    assert list_worker_env(settings, variables) == ["PG_*", "LAKE_TOKEN"]
 
 
 def test_worker_env__leaves_out_what_always_passes() -> None:
@@ -157,12 +151,7 @@ def test_worker_env__leaves_out_what_always_passes() -> None:
         SetupConfigVariable("SPARK_HOME", "other"),
         SetupConfigVariable("SQLMESH_X", "other"),
     ]
-    assert (
-        list_worker_env_for_setup(
-            list_github_settings_for_setup(variables, "apply", "apply"), variables
-        )
-        == []
-    )
+    assert list_worker_env(list_github_settings(variables, "apply", "apply"), variables) == []
 
 
 def test_optional__of_a_review_has_nothing_of_the_warehouse() -> None:
@@ -170,5 +159,5 @@ def test_optional__of_a_review_has_nothing_of_the_warehouse() -> None:
         SetupConfigVariable("PG_PORT", "state", has_default=True),
         SetupConfigVariable("LAKE_PORT", "warehouse", has_default=True),
     ]
-    assert list_optional_settings_for_setup(variables, "review") == ["PG_PORT"]
-    assert list_optional_settings_for_setup(variables, "apply") == ["PG_PORT", "LAKE_PORT"]
+    assert list_optional_settings(variables, "review") == ["PG_PORT"]
+    assert list_optional_settings(variables, "apply") == ["PG_PORT", "LAKE_PORT"]

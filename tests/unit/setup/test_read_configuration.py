@@ -7,8 +7,8 @@ import pytest
 from ci_bot.bot.setup.read_configuration import (
     SetupConfigVariable,
     SetupProjectConfiguration,
-    read_python_file_for_setup,
-    read_yaml_config_for_setup,
+    read_python_file,
+    read_yaml_config,
 )
 from tests.setup_layouts import DUCKDB, IN_PYTHON, ROOT, SPARK_ON_POSTGRES
 
@@ -23,7 +23,7 @@ def by_name(
 
 
 def test_yaml__variables_know_what_they_are_for() -> None:
-    found = by_name(read_yaml_config_for_setup(SPARK_ON_POSTGRES))
+    found = by_name(read_yaml_config(SPARK_ON_POSTGRES))
     assert {name: (each.scope, each.key) for name, each in found.items()} == {
         "LAKE_TOKEN": ("warehouse", "spark.hadoop.token"),
         "PG_HOST": ("state", "host"),
@@ -36,9 +36,7 @@ def test_yaml__variables_know_what_they_are_for() -> None:
 
 
 def test_yaml__of_the_company_has_all_of_its_variables() -> None:
-    configuration = read_yaml_config_for_setup(
-        (ROOT / "examples/company/config.yaml").read_text("utf-8")
-    )
+    configuration = read_yaml_config((ROOT / "examples/company/config.yaml").read_text("utf-8"))
     found = by_name(configuration)
     assert len(found) == 15
     assert {each.scope for name, each in found.items() if name.startswith("STATE_")} == {"state"}
@@ -63,13 +61,13 @@ def test_yaml__of_the_company_has_all_of_its_variables() -> None:
     ],
 )
 def test_yaml__each_spelling_of_a_variable_is_seen(line: str, has_default: bool) -> None:
-    (found,) = read_yaml_config_for_setup(f"variables:\n  schema: {line}\n").variables
+    (found,) = read_yaml_config(f"variables:\n  schema: {line}\n").variables
     assert (found.name, found.scope, found.has_default) == ("X", "other", has_default)
 
 
 def test_yaml__comments_name_no_variable() -> None:
     text = f"{DUCKDB}# password: {{{{ env_var('NOT_READ') }}}}\n{{# {{{{ env_var('NOR_THIS') }}}} #}}\n"
-    configuration = read_yaml_config_for_setup(text)
+    configuration = read_yaml_config(text)
     assert (configuration.variables, configuration.is_whole) == ((), True)
 
 
@@ -81,7 +79,7 @@ gateways:
   dev:
     connection: {type: duckdb, database: "{{ env_var('DEV_FILE') }}"}
 """
-    configuration = read_yaml_config_for_setup(text)
+    configuration = read_yaml_config(text)
     assert configuration.gateways == ("prod", "dev")
     assert set(by_name(configuration)) == {"PROD_TOKEN"}
     assert set(by_name(configuration, "dev")) == {"DEV_FILE"}
@@ -89,30 +87,27 @@ gateways:
 
 def test_yaml__an_engine_that_holds_the_state_is_the_state() -> None:
     text = "gateways:\n  pg:\n    connection:\n      type: postgres\n      password: {{ env_var('P') }}\n"
-    configuration = read_yaml_config_for_setup(text)
+    configuration = read_yaml_config(text)
     assert configuration.find_state_type("pg") == "postgres"
     assert by_name(configuration)["P"].scope == "state"
-    spark = read_yaml_config_for_setup(text.replace("postgres", "spark"))
+    spark = read_yaml_config(text.replace("postgres", "spark"))
     assert spark.find_state_type("pg") is None
     assert by_name(spark)["P"].scope == "warehouse"
 
 
 def test_yaml__one_gateway_without_a_name_and_defaults_of_all() -> None:
     text = "default_connection:\n  type: spark\n  token: {{ env_var('T') }}\nstate_connection: {type: mysql}\n"
-    configuration = read_yaml_config_for_setup(text)
+    configuration = read_yaml_config(text)
     assert (configuration.gateways, configuration.engine_type(None)) == ((), "spark")
     assert by_name(configuration)["T"].scope == "warehouse"
 
 
 def test_yaml__anchors_that_go_round_in_circles_end() -> None:
-    assert (
-        read_yaml_config_for_setup("a: &a\n  b: *a\n  c: {{ env_var('X') }}\n").variables[0].name
-        == "X"
-    )
+    assert read_yaml_config("a: &a\n  b: *a\n  c: {{ env_var('X') }}\n").variables[0].name == "X"
 
 
 def test_yaml__that_no_parser_takes_still_gives_its_variables() -> None:
-    configuration = read_yaml_config_for_setup(
+    configuration = read_yaml_config(
         "a: [b\n  c: {{ env_var('X') }}\n# {{ env_var('NOT_READ') }}\n"
     )
     assert not configuration.is_whole
@@ -120,7 +115,7 @@ def test_yaml__that_no_parser_takes_still_gives_its_variables() -> None:
 
 
 def test_python__names_are_read_where_they_are_used() -> None:
-    configuration = read_python_file_for_setup(IN_PYTHON)
+    configuration = read_python_file(IN_PYTHON)
     found = by_name(configuration)
     assert {name: (each.scope, each.key) for name, each in found.items()} == {
         "DB_HOST": ("state", "host"),
@@ -150,14 +145,14 @@ config = Config(gateways={
     "c": GatewayConfig(connection=SparkConnectionConfig(token=os.getenv("SOFT"))),
 })
 """
-    found = by_name(read_python_file_for_setup(text), "a")
+    found = by_name(read_python_file(text), "a")
     assert {name: each.scope for name, each in found.items()} == {"HARD": "other"}
 
 
 def test_python__what_is_set_or_no_variable_is_left_out() -> None:
     text = "os.environ['SET'] = 'x'\nother['Y']\ngetenv(name)\nprint(os.environ)\n"
-    assert read_python_file_for_setup(text).variables == ()
+    assert read_python_file(text).variables == ()
 
 
 def test_python__that_does_not_parse_says_so() -> None:
-    assert not read_python_file_for_setup("config = Config(\n").is_whole
+    assert not read_python_file("config = Config(\n").is_whole

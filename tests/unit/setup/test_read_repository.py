@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.setup.read_repository import list_imports_missing_in_setup
+from ci_bot.bot.setup.read_repository import list_missing_imports
 from tests.setup_layouts import SPARK_ON_POSTGRES, clone, locked
 
 MACRO = (
@@ -27,7 +27,7 @@ MACRO = (
     ],
 )
 def test_imports__are_those_that_nobody_brings(text: str, missing: list[str]) -> None:
-    assert list_imports_missing_in_setup([text], ["shared"]) == missing
+    assert list_missing_imports([text], ["shared"]) == missing
 
 
 @pytest.mark.parametrize(

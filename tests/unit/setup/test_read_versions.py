@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ci_bot.bot.setup.repository_facts import (
-    find_python_version_for_setup,
+    find_python_version,
     find_versions_for_setup,
     read_version_for_setup,
 )
@@ -83,4 +83,4 @@ def test_versions__one_version_counts_before_a_range() -> None:
     ("text", "version"), [("3.12.4\n", "3.12"), ("cpython-3.10", "3.10"), ("pypy\n", None)]
 )
 def test_python__is_that_of_its_file(text: str, version: str | None) -> None:
-    assert find_python_version_for_setup({"sales/.python-version": text}) == version
+    assert find_python_version({"sales/.python-version": text}) == version

@@ -15,12 +15,12 @@ from ruamel.yaml import YAML
 from ci_bot import __version__
 from ci_bot.bot.actions.inputs import ActionInputs
 from ci_bot.bot.cli.commands import command_group
-from ci_bot.bot.cli.options import choose_projects_of_command
+from ci_bot.bot.cli.options import choose_projects
 from ci_bot.bot.sandbox.launch import parse_sandbox_variables
 from ci_bot.bot.setup import SetupOptions, set_up_repository
 from ci_bot.bot.setup.plan_files import (
-    find_action_release_for_setup,
-    parse_action_release_for_setup,
+    find_action_release,
+    parse_action_release,
 )
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.host import make_process_machine
@@ -419,7 +419,7 @@ def test_command__hands_its_options_on(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_command__asks_which_project_is_meant() -> None:
     with CliRunner().isolation(input="7\n2\n") as streams:
-        chosen = choose_projects_of_command(["finance", "sales"])
+        chosen = choose_projects(["finance", "sales"])
         asked = streams[1].getvalue().decode() if streams[1] else ""
     assert chosen == ("sales",)
     assert "2  sales" in asked
@@ -445,8 +445,8 @@ GIT = "git+https://github.com/acme/sqlmesh-plan-review"
 def test_release__is_that_of_the_installation(url: str, revision: str | None, release: str) -> None:
     vcs = f'{{"vcs": "git", "commit_id": "{"1" * 40}"'
     vcs += f', "requested_revision": "{revision}"}}' if revision else "}"
-    found = find_action_release_for_setup(f'{{"url": "{url}", "vcs_info": {vcs}}}')
-    assert found == parse_action_release_for_setup(release)
+    found = find_action_release(f'{{"url": "{url}", "vcs_info": {vcs}}}')
+    assert found == parse_action_release(release)
     assert found.is_released
 
 
@@ -456,9 +456,7 @@ def test_release__is_that_of_the_installation(url: str, revision: str | None, re
 def test_release__from_elsewhere_is_the_placeholder_and_is_told(
     direct_url: str | None, tmp_path: Path
 ) -> None:
-    assert find_action_release_for_setup(direct_url) == find_action_release_for_setup(None), (
-        "what is declared"
-    )
+    assert find_action_release(direct_url) == find_action_release(None), "what is declared"
     told = clone(tmp_path, "pip").init(action=PLACEHOLDER)
     assert "This ci-bot was not installed from a release" in told
 

@@ -13,7 +13,7 @@ from ci_bot.bot.decision import BotFacts, decide_on_review, list_risky_code_on_l
 from ci_bot.bot.git.git_repository import GitFile, GitRepository
 from ci_bot.bot.worker_client.review_subject import (
     RequestedFileChanges,
-    list_file_changes_for_request,
+    list_file_changes,
 )
 from ci_bot.protocol.files import (
     LARGEST_FILE_BYTES,
@@ -67,7 +67,7 @@ def compared(
     after = repository.commit()
     private = Path(tempfile.mkdtemp(dir=repository.root.parent))
     git = GitRepository(repository.root, private=private)
-    return git, list_file_changes_for_request(git, before, after)
+    return git, list_file_changes(git, before, after)
 
 
 def test_changes__of_ordinary_files__are_read_on_both_sides(repository: Repository) -> None:

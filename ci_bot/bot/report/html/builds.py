@@ -32,14 +32,14 @@ def make_building_section(sources: HtmlReportSources) -> list[PageItem]:
         return []
     window = report.short_window
     parts = [
-        *cells.make_html_prose_part(
+        *cells.make_prose_part(
             describe_work_in_html_row(report.backfill, f"`{env}` builds"),
             describe_work_in_html_row(report.prod_plan.full_backfill, SENTENCES.prod_builds_later)
             if report.prod_plan
             else None,
             short_window(window, env, report.options) if window else None,
         ),
-        *cells.make_html_table_part(
+        *cells.make_table_part(
             [
                 ("Model", "name"),
                 ("Kind", "text"),
@@ -51,17 +51,15 @@ def make_building_section(sources: HtmlReportSources) -> list[PageItem]:
                 ("Table", "text"),
             ],
             rows,
-            note=_NOTE.format(axis=cells.format_html_window_cell(*axis), env=env)
-            if axis[0]
-            else "",
+            note=_NOTE.format(axis=cells.format_window_cell(*axis), env=env) if axis[0] else "",
             key="building",
         ),
-        *cells.make_html_table_part(
+        *cells.make_table_part(
             [("Model", "name"), ("Range", "text"), ("Clears the data of", "names")],
             [
                 [
                     sources.make_model_cell(r.model),
-                    cells.format_html_window_cell(r.start, r.end),
+                    cells.format_window_cell(r.start, r.end),
                     r.environments,
                 ]
                 for r in report.restatements
@@ -69,7 +67,7 @@ def make_building_section(sources: HtmlReportSources) -> list[PageItem]:
             title="Restatements",
             key="restatements",
         ),
-        *cells.make_html_table_part(
+        *cells.make_table_part(
             [("When", "text"), ("Change", "text"), ("Statement", "text")],
             [[s.when, s.change, _quote_statement(s.sql)] for s in report.statements],
             title=SENTENCES.statements_around,
@@ -77,7 +75,7 @@ def make_building_section(sources: HtmlReportSources) -> list[PageItem]:
         ),
         *(_make_prod_part(report.prod_plan, sources) if report.prod_plan else []),
     ]
-    return cells.make_html_section_part(
+    return cells.make_section_part(
         "building", "What is built, and where", parts, len(rows), short="Work"
     )
 
@@ -128,9 +126,7 @@ def _make_build_rows(sources: HtmlReportSources) -> tuple[list[list[Any]], Exten
                 words.KINDS.get(one.kind, one.kind),
                 _make_amount_cell(mine),
                 mine.batches if mine else None,
-                _make_amount_cell(prods)
-                if plan
-                else cells.make_html_value_cell("not planned", None),
+                _make_amount_cell(prods) if plan else cells.make_value_cell("not planned", None),
                 {
                     "axis": _list_moments(axis),
                     "held": held.get(model, []),
@@ -165,15 +161,15 @@ def _weigh_build(here: Backfill | None, later: Backfill | None) -> tuple[bool, i
 
 def _make_amount_cell(item: Backfill | None) -> list[str | float | None]:
     if item is None:
-        return cells.make_html_value_cell("nothing", 0)
+        return cells.make_value_cell("nothing", 0)
     if item.action == "recreate_view":
-        return cells.make_html_value_cell("the view", 0)
+        return cells.make_value_cell("the view", 0)
     if item.action == "full_refresh":
-        return cells.make_html_value_cell("the whole table", item.intervals)
+        return cells.make_value_cell("the whole table", item.intervals)
     if item.action == "seed":
-        return cells.make_html_value_cell("the seed file", item.intervals)
-    window = cells.format_html_window_cell(item.start, item.end)
-    return cells.make_html_value_cell(
+        return cells.make_value_cell("the seed file", item.intervals)
+    window = cells.format_window_cell(item.start, item.end)
+    return cells.make_value_cell(
         f"{words.format_count(item.intervals, 'interval')}, {window}", item.intervals
     )
 
@@ -219,19 +215,19 @@ def _describe_row_after_merge(
 def _make_prod_part(plan: ProdPlan, sources: HtmlReportSources) -> list[PageItem]:
     altered = [f"`{name}`" for name in plan.forward_only_schema_changes]
     return [
-        *cells.make_html_prose_part(
+        *cells.make_prose_part(
             f"{SENTENCES.prod_plan_fails}: {plan.failure or 'SQLMesh says no more.'}"
             if plan.would_fail
             else None,
             f"{SENTENCES.altered_in_place}: {', '.join(altered)}." if altered else None,
         ),
-        *cells.make_html_table_part(
+        *cells.make_table_part(
             [("Model", "name"), ("Range", "text"), ("What", "text")],
             [
                 *(
                     [
                         sources.make_model_cell(g.model),
-                        cells.format_html_window_cell(g.start, g.end),
+                        cells.format_window_cell(g.start, g.end),
                         "lost: prod holds it, and the rebuilt table will not",
                     ]
                     for g in plan.lost
@@ -239,7 +235,7 @@ def _make_prod_part(plan: ProdPlan, sources: HtmlReportSources) -> list[PageItem
                 *(
                     [
                         sources.make_model_cell(g.model),
-                        cells.format_html_window_cell(g.start, g.end),
+                        cells.format_window_cell(g.start, g.end),
                         "a gap in the history of prod",
                     ]
                     for g in plan.gaps
@@ -276,7 +272,7 @@ def make_cost_section(report: Report | None, applied: ApplyDocument | None) -> l
     rows = [_make_bar_of_expected_cost(label, cost, most) for label, cost in estimates]
     if applied is not None:
         rows.append(_make_bar_of_actual_cost(applied, most))
-    table = cells.make_html_table_part(
+    table = cells.make_table_part(
         [
             ("Figure", "text"),
             ("Executor time", "bars"),
@@ -288,7 +284,7 @@ def make_cost_section(report: Report | None, applied: ApplyDocument | None) -> l
         rows,
         key="cost",
     )
-    return cells.make_html_section_part("cost", "Cost", table)
+    return cells.make_section_part("cost", "Cost", table)
 
 
 def _make_bar_of_expected_cost(label: str, cost: Cost, most: float) -> list[object]:
@@ -297,12 +293,12 @@ def _make_bar_of_expected_cost(label: str, cost: Cost, most: float) -> list[obje
     return [
         label,
         [
-            cells.make_html_bar_cell(
+            cells.make_bar_cell(
                 "", None if mid is None else mid / most, describe_cost_in_html(cost)
             ),
             *(
                 [
-                    cells.make_html_bar_cell(
+                    cells.make_bar_cell(
                         "to",
                         high / most,
                         f"{words.executor_time(low)} to {words.executor_time(high)}",
@@ -336,7 +332,7 @@ def _make_bar_of_actual_cost(applied: ApplyDocument, most: float) -> list[object
     text = "not measured" if hours is None else words.executor_time(hours)
     return [
         f"Took in `{applied.environment}`",
-        [cells.make_html_bar_cell("", None if hours is None else hours / most, text, "accent")],
+        [cells.make_bar_cell("", None if hours is None else hours / most, text, "accent")],
         sum(model.intervals > 0 and model.action != "recreate_view" for model in applied.models),
         sum(m.intervals for m in applied.models if m.action != "recreate_view"),
         "–",

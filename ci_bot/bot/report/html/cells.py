@@ -20,34 +20,34 @@ CellKind = Literal[
 PageItem = dict[str, Any]
 
 
-def make_html_name_cell(text: str, url: str | None = None, note: str = "") -> list[str | None]:
+def make_name_cell(text: str, url: str | None = None, note: str = "") -> list[str | None]:
     """A cell of kind `name`: what it is called, where it leads, and a word in small print."""
     return [text, url, note]
 
 
-def make_html_value_cell(text: str, number: float | None) -> list[str | float | None]:
+def make_value_cell(text: str, number: float | None) -> list[str | float | None]:
     """A cell of kind `value`: unknown is None, and stands below everything that is known."""
     return [text, number]
 
 
-def format_html_window_cell(start: str | None, end: str | None) -> str:
+def format_window_cell(start: str | None, end: str | None) -> str:
     """A range of time in words; the page breaks its lines itself."""
     return words.format_window(start, end).replace("\u00a0", " ")
 
 
-def make_html_chip_cell(key: str, label: str, rank: int = 0) -> list[str | int]:
+def make_chip_cell(key: str, label: str, rank: int = 0) -> list[str | int]:
     """A cell of kind `chip`: `key` is ours and gives the colour, `rank` is what it is sorted by."""
     return [key, label, rank]
 
 
-def make_html_bar_cell(
+def make_bar_cell(
     label: str, share: float | None, text: str, tone: str = "plain"
 ) -> list[str | float | None]:
     """One bar of a cell of kind `bars`: a share of the width, None if nobody knows it."""
     return [label, share, text, tone]
 
 
-def make_html_table_part(
+def make_table_part(
     columns: Sequence[tuple[str, CellKind]],
     rows: Sequence[Sequence[Any]],
     *,
@@ -71,18 +71,18 @@ def make_html_table_part(
     ]
 
 
-def make_html_prose_part(*texts: str | None, title: str = "") -> list[PageItem]:
+def make_prose_part(*texts: str | None, title: str = "") -> list[PageItem]:
     """Sentences, one below the other; no part if there is none."""
     sentences = [text for text in texts if text]
     return [{"type": "prose", "title": title, "texts": sentences}] if sentences else []
 
 
-def make_html_code_part(text: str, title: str = "") -> list[PageItem]:
+def make_code_part(text: str, title: str = "") -> list[PageItem]:
     """Lines as they are."""
     return [{"type": "code", "title": title, "text": text}] if text else []
 
 
-def make_html_section_part(
+def make_section_part(
     id_: str, title: str, parts: Sequence[PageItem], count: int | None = None, *, short: str = ""
 ) -> list[PageItem]:
     """A section as a list of one; none if it has no parts.

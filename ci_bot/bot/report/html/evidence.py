@@ -12,12 +12,12 @@ from typing import Any
 from ci_bot.bot.report import words
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
-from ci_bot.bot.report.html.findings import HtmlReportSources, is_gap_in_html_findings
+from ci_bot.bot.report.html.findings import HtmlReportSources, is_evidence_gap
 from ci_bot.bot.report.model import advice, markdown_text
 from ci_bot.bot.report.model.apply_evidence import (
     ApplyView,
     ColumnRowView,
-    list_plan_differences_of_view,
+    list_plan_differences,
 )
 from ci_bot.bot.report.model.sentences import SENTENCES, DiffView
 from ci_bot.bot.report.words import (
@@ -46,31 +46,29 @@ def describe_lint_in_html_head(check: LintCheck) -> CheckWords:
     return replace(found, text="no lint error") if found.result == "ok" else found
 
 
-def make_html_checks_section(sources: HtmlReportSources) -> list[PageItem]:
+def make_checks_section(sources: HtmlReportSources) -> list[PageItem]:
     """Each check with its result; what was not checked; what tests and linter said."""
     report = sources.report
     checks = report.checks
-    gaps = [risk for risk in report.risks if is_gap_in_html_findings(risk)]
+    gaps = [risk for risk in report.risks if is_evidence_gap(risk)]
     parts = [
-        *cells.make_html_table_part(
+        *cells.make_table_part(
             [("Check", "text"), ("Result", "chip"), ("Detail", "text")],
             _make_check_rows(checks),
             key="checks",
         ),
-        *cells.make_html_prose_part(*(risk.evidence for risk in gaps), title="Not checked"),
+        *cells.make_prose_part(*(risk.evidence for risk in gaps), title="Not checked"),
     ]
     for failure in checks.tests.failures:
-        parts += cells.make_html_prose_part(
-            failure.cause, title=f"Unit test `{failure.name}` fails"
-        )
-        parts += cells.make_html_code_part(failure.message)
-    parts += cells.make_html_table_part(
+        parts += cells.make_prose_part(failure.cause, title=f"Unit test `{failure.name}` fails")
+        parts += cells.make_code_part(failure.message)
+    parts += cells.make_table_part(
         [("Severity", "chip"), ("Rule", "text"), ("Where", "name"), ("What", "text")],
         [_make_lint_row(finding, sources) for finding in checks.lint.findings],
         title="What the linter found",
         key="lint",
     )
-    return cells.make_html_section_part("checks", "Checks", parts)
+    return cells.make_section_part("checks", "Checks", parts)
 
 
 def _make_check_rows(checks: Checks) -> list[list[object]]:
@@ -119,21 +117,21 @@ def _make_check_rows(checks: Checks) -> list[list[object]]:
 
 def _make_result_chip(result: str) -> list[str | int]:
     key, label = _RESULTS[result]
-    return cells.make_html_chip_cell(key, label, [*_RESULTS].index(result))
+    return cells.make_chip_cell(key, label, [*_RESULTS].index(result))
 
 
 def _make_lint_row(finding: Finding, sources: HtmlReportSources) -> list[object]:
     url = sources.links.file_url(finding.path, finding.line)
-    where = cells.make_html_name_cell(finding.model or finding.path or "the project", url)
+    where = cells.make_name_cell(finding.model or finding.path or "the project", url)
     return [
-        cells.make_html_chip_cell(finding.severity, finding.severity),
+        cells.make_chip_cell(finding.severity, finding.severity),
         finding.rule,
         where,
         finding.evidence,
     ]
 
 
-def make_html_history_section(
+def make_history_section(
     sources: HtmlReportSources, history: Sequence[PlanHistoryEntry]
 ) -> list[PageItem]:
     """The decisions on this pull request, the oldest first; the last one is this report's."""
@@ -176,7 +174,7 @@ def make_html_history_section(
             for key, label, at, plan, head, run in steps
         ],
     }
-    return cells.make_html_section_part(
+    return cells.make_section_part(
         "history", "Decisions on this pull request", [part], len(steps), short="History"
     )
 
@@ -186,7 +184,7 @@ def _get_decision_word(decision: str | None) -> str:
     return found.popitem()[1] if found else "no decision"
 
 
-def make_html_details_section(sources: HtmlReportSources) -> list[PageItem]:
+def make_details_section(sources: HtmlReportSources) -> list[PageItem]:
     """Stages, options, notes, versions, and how to make this report again."""
     report = sources.report
     stages: list[list[object]] = [
@@ -194,15 +192,15 @@ def make_html_details_section(sources: HtmlReportSources) -> list[PageItem]:
     ]
     options = describe_options(report.options)
     parts = [
-        *cells.make_html_prose_part(
+        *cells.make_prose_part(
             report.environment_now,
             f"Options: {options}." if options else None,
             *report.notes,
             _describe_versions(report),
             _describe_timings(report),
         ),
-        *cells.make_html_code_part(
-            advice.describe_reproduction_in_view(report, sources.context), "The same on a laptop"
+        *cells.make_code_part(
+            advice.describe_reproduction(report, sources.context), "The same on a laptop"
         ),
         *(
             [{"type": "stages", "title": SENTENCES.apply_stages, "stages": stages}]
@@ -210,7 +208,7 @@ def make_html_details_section(sources: HtmlReportSources) -> list[PageItem]:
             else []
         ),
     ]
-    return cells.make_html_section_part("details", "Details", parts)
+    return cells.make_section_part("details", "Details", parts)
 
 
 def _make_stages_part(stages: list[list[object]]) -> list[PageItem]:
@@ -248,18 +246,16 @@ _COLUMNS_SHOWN = 12
 
 def _make_state_chip(diff: DiffView) -> list[str | int]:
     key, label, order = _STATES[diff.state]
-    return cells.make_html_chip_cell(
-        key, diff.key_fault if diff.state == "suspect" else label, order
-    )
+    return cells.make_chip_cell(key, diff.key_fault if diff.state == "suspect" else label, order)
 
 
-def make_html_data_section(document: ApplyDocument) -> list[PageItem]:
+def make_data_section(document: ApplyDocument) -> list[PageItem]:
     """The data diff against prod: aggregates only."""
     view = ApplyView(document)
     missing = document.evidence_missing
     parts = [
-        *cells.make_html_prose_part(f"Evidence was not collected: {missing}" if missing else None),
-        *cells.make_html_table_part(
+        *cells.make_prose_part(f"Evidence was not collected: {missing}" if missing else None),
+        *cells.make_table_part(
             [
                 ("Model", "name"),
                 ("Result", "chip"),
@@ -273,7 +269,7 @@ def make_html_data_section(document: ApplyDocument) -> list[PageItem]:
             [_make_diff_row(diff) for diff in view.compared],
             key="data",
         ),
-        *cells.make_html_table_part(
+        *cells.make_table_part(
             [
                 ("Column", "text"),
                 ("Model", "name"),
@@ -285,13 +281,13 @@ def make_html_data_section(document: ApplyDocument) -> list[PageItem]:
             key="columns",
         ),
         *_make_verdict_part(document.verdict),
-        *cells.make_html_table_part(
+        *cells.make_table_part(
             [("Model", "name"), ("Why it was not compared", "text")],
-            [[cells.make_html_name_cell(d.model), d.skipped_because or ""] for d in view.skipped],
+            [[cells.make_name_cell(d.model), d.skipped_because or ""] for d in view.skipped],
             key="skipped",
         ),
     ]
-    return cells.make_html_section_part(
+    return cells.make_section_part(
         "data", "Data against prod", parts, len(view.compared), short="Data"
     )
 
@@ -300,7 +296,7 @@ def _make_diff_row(diff: DiffView) -> list[Any]:
     prod, here = diff.rows_prod, diff.rows_pr
     most = max(prod or 0, here or 0) or 1
     rows = [
-        cells.make_html_bar_cell(
+        cells.make_bar_cell(
             label, None if known is None else known / most, _format_count(known), tone
         )
         for label, known, tone in (("prod", prod, "plain"), ("here", here, "accent"))
@@ -308,18 +304,16 @@ def _make_diff_row(diff: DiffView) -> list[Any]:
     equal = None if diff.changed_share is None else 1 - diff.changed_share
     unequal = diff.unequal_columns
     columns = [
-        cells.make_html_bar_cell(c.name, c.match_rate, _format_share(c.match_rate), "match")
+        cells.make_bar_cell(c.name, c.match_rate, _format_share(c.match_rate), "match")
         for c in unequal[:_COLUMNS_SHOWN]
     ]
     if len(unequal) > _COLUMNS_SHOWN:
-        columns.append(
-            cells.make_html_bar_cell(f"and {len(unequal) - _COLUMNS_SHOWN} more", None, "")
-        )
+        columns.append(cells.make_bar_cell(f"and {len(unequal) - _COLUMNS_SHOWN} more", None, ""))
     return [
-        cells.make_html_name_cell(diff.model, None, _describe_comparison(diff)),
+        cells.make_name_cell(diff.model, None, _describe_comparison(diff)),
         _make_state_chip(diff),
         rows,
-        [cells.make_html_bar_cell("", equal, _format_share(equal), "match")],
+        [cells.make_bar_cell("", equal, _format_share(equal), "match")],
         diff.only_prod,
         diff.only_pr,
         columns,
@@ -330,8 +324,8 @@ def _make_diff_row(diff: DiffView) -> list[Any]:
 def _make_column_row(row: ColumnRowView) -> list[Any]:
     return [
         f"`{row.column.name}`",
-        cells.make_html_name_cell(row.model),
-        [cells.make_html_bar_cell("", row.share, _format_share(row.share), "accent")],
+        cells.make_name_cell(row.model),
+        [cells.make_bar_cell("", row.share, _format_share(row.share), "accent")],
         row.how.replace("\u00a0", " "),
     ]
 
@@ -340,24 +334,21 @@ def _make_verdict_part(verdict: ApplyVerdict | None) -> list[PageItem]:
     """What the data did to the findings of the review."""
     if verdict is None:
         return []
-    return cells.make_html_table_part(
+    return cells.make_table_part(
         [("Rule", "rule"), ("Model", "name"), ("By the data", "text"), ("Why", "text")],
         [
             *(
                 [
                     r.rule,
-                    cells.make_html_name_cell(r.model or "the plan"),
+                    cells.make_name_cell(r.model or "the plan"),
                     "cleared",
                     markdown_text.describe_weight(r),
                 ]
                 for r in verdict.cleared
             ),
+            *([s.rule, cells.make_name_cell(s.model), "stands", s.why] for s in verdict.standing),
             *(
-                [s.rule, cells.make_html_name_cell(s.model), "stands", s.why]
-                for s in verdict.standing
-            ),
-            *(
-                [r.rule, cells.make_html_name_cell(r.model or "the plan"), "new", r.evidence]
+                [r.rule, cells.make_name_cell(r.model or "the plan"), "new", r.evidence]
                 for r in verdict.risks
             ),
         ],
@@ -396,13 +387,13 @@ def make_html_built_section(document: ApplyDocument) -> list[PageItem]:
     slowest = max((model.seconds for model in models), default=0.0) or 1.0
     broken = [item for item in document.views if not item.resolves]
     parts = [
-        *cells.make_html_prose_part(
+        *cells.make_prose_part(
             f"{view.resolving_views:,} of "
             f"{words.format_count(len(document.views), 'view')} resolve on Spark."
             if document.views
             else None,
         ),
-        *cells.make_html_table_part(
+        *cells.make_table_part(
             [
                 ("Model", "name"),
                 ("Intervals", "number"),
@@ -414,13 +405,13 @@ def make_html_built_section(document: ApplyDocument) -> list[PageItem]:
             [_make_applied_row(model, slowest) for model in models],
             key="built",
         ),
-        *cells.make_html_table_part(
+        *cells.make_table_part(
             [("View", "text"), ("On Spark", "text")],
             [[f"`{item.view}`", item.error or "does not resolve"] for item in broken],
             title="Views that do not resolve",
             key="views",
         ),
-        *cells.make_html_table_part(
+        *cells.make_table_part(
             [("Attempt", "number"), ("Result", "text"), ("Error", "text"), ("Tried again", "text")],
             [
                 [a.number, a.result, a.error or "", a.retried_because or ""]
@@ -430,33 +421,31 @@ def make_html_built_section(document: ApplyDocument) -> list[PageItem]:
             title="Attempts",
             key="attempts",
         ),
-        *cells.make_html_prose_part(*document.partial, title=SENTENCES.half_built),
-        *cells.make_html_table_part(
+        *cells.make_prose_part(*document.partial, title=SENTENCES.half_built),
+        *cells.make_table_part(
             [("What", "text"), ("How it differs", "text")],
             [
                 [", ".join(f"`{name}`" for name in d.names), d.how]
-                for d in list_plan_differences_of_view(document.difference)
+                for d in list_plan_differences(document.difference)
             ],
             title=SENTENCES.other_plan,
             key="difference",
         ),
-        *cells.make_html_code_part(
+        *cells.make_code_part(
             document.failure.message if document.failure else "", "Why it failed"
         ),
-        *cells.make_html_prose_part(document.failure.hint if document.failure else None),
+        *cells.make_prose_part(document.failure.hint if document.failure else None),
     ]
-    return cells.make_html_section_part(
-        "built", "What was built", parts, len(models), short="Built"
-    )
+    return cells.make_section_part("built", "What was built", parts, len(models), short="Built")
 
 
 def _make_applied_row(model: AppliedModel, slowest: float) -> list[Any]:
     return [
-        cells.make_html_name_cell(model.model, None, model.table),
+        cells.make_name_cell(model.model, None, model.table),
         model.intervals if model.action != "recreate_view" else None,
         model.batches if model.action != "recreate_view" else None,
         model.rows,
-        [cells.make_html_bar_cell("", model.seconds / slowest, words.duration(model.seconds))],
+        [cells.make_bar_cell("", model.seconds / slowest, words.duration(model.seconds))],
         _describe_audits(model.audits),
     ]
 

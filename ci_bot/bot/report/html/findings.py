@@ -13,7 +13,7 @@ from ci_bot.bot.report.model.context import CommentViewContext
 from ci_bot.bot.report.model.markdown_text import CommentLinks
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.base import Sha
-from ci_bot.protocol.finding_groups import group_risks_of_document
+from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import SEVERITIES
 from ci_bot.protocol.review_report import Report, Risk, find_owners
 from ci_bot.protocol.rules import RULES, find_rule, read_rule_page
@@ -37,9 +37,7 @@ class HtmlReportSources:
 
     def make_model_cell(self, model: str, note: str = "") -> list[str | None]:
         """A cell with a model, linked to its file at the reviewed commit."""
-        return cells.make_html_name_cell(
-            model, self.links.file_url(self.model_paths.get(model)), note
-        )
+        return cells.make_name_cell(model, self.links.file_url(self.model_paths.get(model)), note)
 
     def make_commit_url(self, sha: Sha | None) -> str | None:
         """Where GitHub shows a commit."""
@@ -72,25 +70,23 @@ class HtmlReportSources:
         return names or self.project_owners.get(risk.model or "", "")
 
 
-def is_gap_in_html_findings(risk: Risk) -> bool:
+def is_evidence_gap(risk: Risk) -> bool:
     """Whether it only says that something was not checked, and weighs nothing."""
     is_evidence_rule = risk.rule in RULES and find_rule(risk.rule).scope == "evidence"
     return is_evidence_rule and risk.severity == "info"
 
 
-def make_html_findings_section(sources: HtmlReportSources) -> list[PageItem]:
+def make_findings_section(sources: HtmlReportSources) -> list[PageItem]:
     """The findings that count, those that do not, and the pages of their rules."""
     report = sources.report
-    groups = group_risks_of_document(
-        risk
-        for risk in sort_html_findings_by_weight(report.risks)
-        if not is_gap_in_html_findings(risk)
+    groups = group_risks(
+        risk for risk in sort_findings_by_weight(report.risks) if not is_evidence_gap(risk)
     )
-    aside = group_risks_of_document(sort_html_findings_by_weight(report.set_aside))
+    aside = group_risks(sort_findings_by_weight(report.set_aside))
     policy = markdown_text.describe_policy(report.policy)
     lighter = report.policy.not_loosened_because if report.policy else None
     parts = [
-        *cells.make_html_table_part(
+        *cells.make_table_part(
             [
                 ("Severity", "chip"),
                 ("Rule", "rule"),
@@ -113,7 +109,7 @@ def make_html_findings_section(sources: HtmlReportSources) -> list[PageItem]:
             ],
             key="findings",
         ),
-        *cells.make_html_table_part(
+        *cells.make_table_part(
             [
                 ("Severity", "chip"),
                 ("Rule", "rule"),
@@ -132,17 +128,17 @@ def make_html_findings_section(sources: HtmlReportSources) -> list[PageItem]:
             title=SENTENCES.aside_and_why,
             key="aside",
         ),
-        *cells.make_html_prose_part(
+        *cells.make_prose_part(
             policy,
             f"{SENTENCES.nothing_lighter} {lighter}" if lighter else None,
         ),
     ]
     if not groups:
-        parts = [*cells.make_html_prose_part(SENTENCES.no_problem), *parts]
-    return cells.make_html_section_part("findings", "Findings", parts, len(groups))
+        parts = [*cells.make_prose_part(SENTENCES.no_problem), *parts]
+    return cells.make_section_part("findings", "Findings", parts, len(groups))
 
 
-def sort_html_findings_by_weight(risks: Iterable[Risk]) -> list[Risk]:
+def sort_findings_by_weight(risks: Iterable[Risk]) -> list[Risk]:
     """Sorts risks, the heaviest first."""
     return sorted(risks, key=lambda r: (SEVERITIES.index(r.severity), r.rule, r.model or ""))
 
@@ -150,14 +146,12 @@ def sort_html_findings_by_weight(risks: Iterable[Risk]) -> list[Risk]:
 def _make_first_row(group: Sequence[Risk], sources: HtmlReportSources) -> list[object]:
     risk, more = group[0], len(group) - 1
     url = sources.links.file_url(risk.path, risk.line)
-    severity = cells.make_html_chip_cell(
-        risk.severity, risk.severity, SEVERITIES.index(risk.severity)
-    )
+    severity = cells.make_chip_cell(risk.severity, risk.severity, SEVERITIES.index(risk.severity))
     note = f"and {more:,} more" if more else _describe_file_position(risk) if risk.model else ""
     return [
         severity,
         risk.rule,
-        cells.make_html_name_cell(describe_location_in_html_row(risk), url, note),
+        cells.make_name_cell(describe_location(risk), url, note),
     ]
 
 
@@ -165,7 +159,7 @@ def _list_other_places(group: Sequence[Risk], sources: HtmlReportSources) -> lis
     """The other places, each with its address and what is found there."""
     return [
         [
-            describe_location_in_html_row(risk),
+            describe_location(risk),
             sources.links.file_url(risk.path, risk.line),
             risk.evidence,
         ]
@@ -173,7 +167,7 @@ def _list_other_places(group: Sequence[Risk], sources: HtmlReportSources) -> lis
     ]
 
 
-def describe_location_in_html_row(risk: Risk) -> str:
+def describe_location(risk: Risk) -> str:
     """The model, else the file and line, else the plan as a whole."""
     return risk.model or _describe_file_position(risk) or "the plan"
 
@@ -193,7 +187,7 @@ def _list_owners(group: Sequence[Risk], sources: HtmlReportSources) -> str:
     return "; ".join(dict.fromkeys(owner for owner in found if owner))
 
 
-def make_html_rules_section(names: Iterable[str], rules_url: str | None) -> list[PageItem]:
+def make_rules_section(names: Iterable[str], rules_url: str | None) -> list[PageItem]:
     """The pages of the rules that have found something, so that a reader needs no network."""
     known = sorted({name for name in names if name in RULES})
     pages = [
@@ -206,4 +200,4 @@ def make_html_rules_section(names: Iterable[str], rules_url: str | None) -> list
         for name in known
     ]
     parts = [{"type": "rules", "pages": pages}] if pages else []
-    return cells.make_html_section_part("rules", "Rules", parts, len(pages))
+    return cells.make_section_part("rules", "Rules", parts, len(pages))

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from ci_bot.bot.report import words
 from ci_bot.bot.report.html.builds import describe_cost_in_html, describe_work_in_html_row
 from ci_bot.bot.report.html.evidence import describe_lint_in_html_head
-from ci_bot.bot.report.html.findings import describe_location_in_html_row
+from ci_bot.bot.report.html.findings import describe_location
 from ci_bot.bot.report.model.apply_evidence import ApplyView
-from ci_bot.bot.report.model.build_table import describe_restated_in_view
+from ci_bot.bot.report.model.build_table import describe_restated_models
 from ci_bot.bot.report.model.context import CommentViewContext
 from ci_bot.bot.report.model.finding_groups import BlockerFixView
 from ci_bot.bot.report.model.headline import make_baseline_notice_view
@@ -160,14 +160,14 @@ def _list_points(view: ReviewView | None) -> list[HtmlHeadPoint]:
         return []
     found = [
         HtmlHeadPoint(
-            f"{fix.icon} `{describe_location_in_html_row(fix.shown)}`: {_describe_fix(fix)}",
+            f"{fix.icon} `{describe_location(fix.shown)}`: {_describe_fix(fix)}",
             fix.shown.rule,
         )
         for fix in view.findings.fixes
     ]
     for point in view.findings.points:
         more = f" and {point.more_places:,} more" if point.more_places else ""
-        text = f"`{describe_location_in_html_row(point.risk)}`{more}: {point.sentence}"
+        text = f"`{describe_location(point.risk)}`{more}: {point.sentence}"
         found.append(HtmlHeadPoint(text, point.risk.rule))
     return found
 
@@ -177,11 +177,7 @@ def _describe_fix(fix: BlockerFixView) -> str:
     revoke = f"{SENTENCES.revoke_now} {SENTENCES.revoke_rest}"
     how = revoke if fix.is_secret else fix.remedy
     what = SENTENCES.message_below if fix.is_failure else fix.shown.evidence
-    broken = list(
-        dict.fromkeys(
-            other.path or describe_location_in_html_row(other) for other in fix.follow_ups
-        )
-    )
+    broken = list(dict.fromkeys(other.path or describe_location(other) for other in fix.follow_ups))
     others = ", ".join(f"`{name}`" for name in broken[:_OTHERS])
     more = words.and_more(broken, _OTHERS)
     return f"{what} {how}" + (f" {SENTENCES.fails_because} {others}{more}." if others else "")
@@ -201,7 +197,7 @@ def _list_evidence_points(evidence: ApplyView) -> list[HtmlHeadPoint]:
         *(HtmlHeadPoint(f"Audit failed: {text}.") for text in evidence.blocking_audits),
         *(HtmlHeadPoint(f"Audit warns: {text}.") for text in evidence.warning_audits),
         *(
-            HtmlHeadPoint(f"`{describe_location_in_html_row(r)}`: cleared by the data.", r.rule)
+            HtmlHeadPoint(f"`{describe_location(r)}`: cleared by the data.", r.rule)
             for r in cleared
         ),
     ]
@@ -225,7 +221,7 @@ def _list_facts(report: Report | None) -> list[tuple[str, str]]:
         known = later is not None and later.executor_hours_mid is not None
         prod = f"; in `prod` {describe_cost_in_html(later)}" if later is not None and known else ""
         found.append(("Executor time", f"{describe_cost_in_html(report.cost)}{prod}"))
-    restated = describe_restated_in_view(report.prod_restatements)
+    restated = describe_restated_models(report.prod_restatements)
     if restated:
         found.append(("After it", f"`prod` {restated}"))
     return found

@@ -18,7 +18,7 @@ from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.html.findings import HtmlReportSources
 from ci_bot.bot.report.model import execution_examples
-from ci_bot.bot.report.model.lineage import make_lineage_notes_of_view
+from ci_bot.bot.report.model.lineage import make_lineage_notes
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.plan import Change, ColumnChange
 from ci_bot.protocol.review_report import ChangedPart, Impact
@@ -202,14 +202,14 @@ def rank_changes_in_html_table(changes: list[Change]) -> list[Change]:
     return sorted(changes, key=lambda c: (c.from_base, words.CHANGE_ORDER.index(c.change), c.model))
 
 
-def make_html_models_section(sources: HtmlReportSources) -> list[PageItem]:
+def make_models_section(sources: HtmlReportSources) -> list[PageItem]:
     """All changed models in one table."""
     changes = rank_changes_in_html_table(sources.report.changes)
     reached = _list_reached_models(sources.report.impact)
     rows = [
         [
             sources.make_model_cell(change.model, _describe_notes(change)),
-            cells.make_html_chip_cell(
+            cells.make_chip_cell(
                 change.change, words.CHANGES[change.change], words.CHANGE_ORDER.index(change.change)
             ),
             words.CATEGORIES.get(change.category or "", "–"),
@@ -221,7 +221,7 @@ def make_html_models_section(sources: HtmlReportSources) -> list[PageItem]:
         ]
         for change in changes
     ]
-    table = cells.make_html_table_part(
+    table = cells.make_table_part(
         [
             ("Model", "name"),
             ("Change", "chip"),
@@ -235,7 +235,7 @@ def make_html_models_section(sources: HtmlReportSources) -> list[PageItem]:
         rows,
         key="models",
     )
-    return cells.make_html_section_part(
+    return cells.make_section_part(
         "models",
         "Changed models",
         [*table, *_make_impact_part(sources), *_make_example_parts(sources)],
@@ -271,7 +271,7 @@ def _list_reached_models(impact: Impact) -> dict[str, list[str]]:
 def _make_impact_part(sources: HtmlReportSources) -> list[PageItem]:
     impact = sources.report.impact
     more = impact.more_changed
-    return cells.make_html_table_part(
+    return cells.make_table_part(
         [
             ("Model", "name"),
             ("Column", "text"),
@@ -299,11 +299,11 @@ def _make_example_parts(sources: HtmlReportSources) -> list[PageItem]:
     """What changed queries give on generated rows: a table of each input, and one of results."""
     report = sources.report
     examples = execution_examples.list_example_views(report)
-    unproved = execution_examples.list_unproved_in_view(report)
+    unproved = execution_examples.list_unproved_models(report)
     parts: list[PageItem] = []
     if examples or unproved:
         title = "On generated rows"
-        parts += cells.make_html_prose_part(execution_examples.GENERATED, *unproved, title=title)
+        parts += cells.make_prose_part(execution_examples.GENERATED, *unproved, title=title)
     for one in examples:
         if one.example is None:
             continue
@@ -311,12 +311,12 @@ def _make_example_parts(sources: HtmlReportSources) -> list[PageItem]:
             shown = [
                 [execution_examples.show_example_value(cell) for cell in row] for row in table.rows
             ]
-            parts += cells.make_html_table_part(
+            parts += cells.make_table_part(
                 [(name, "text") for name in table.columns] or [("rows", "text")],
                 shown if table.columns else [["a row"] for _ in table.rows],
                 title=f"{one.model} reads {table.table}",
             )
-        parts += cells.make_html_table_part(
+        parts += cells.make_table_part(
             [("Result", "text"), *((name, "text") for name in one.example.columns)],
             [
                 [line.side, *(f"{'● ' * cell.changed}{cell.text}" for cell in line.cells)]
@@ -327,11 +327,9 @@ def _make_example_parts(sources: HtmlReportSources) -> list[PageItem]:
         )
         if one.witness is not None:
             title = f"{execution_examples.WITNESS}: {one.witness.path}"
-            parts += cells.make_html_code_part(one.witness.text, title=title)
+            parts += cells.make_code_part(one.witness.text, title=title)
         elif one.no_witness is not None:
-            parts += cells.make_html_prose_part(
-                f"{execution_examples.NO_WITNESS} {one.no_witness}."
-            )
+            parts += cells.make_prose_part(f"{execution_examples.NO_WITNESS} {one.no_witness}.")
     return parts
 
 
@@ -344,14 +342,14 @@ def _list_depending_models(part: ChangedPart) -> list[str]:
     return [*found, *([f"and {part.more_models} more"] if part.more_models else [])]
 
 
-def make_html_lineage_section(sources: HtmlReportSources) -> list[PageItem]:
+def make_lineage_section(sources: HtmlReportSources) -> list[PageItem]:
     """The changed models and their readers, each with its place in the picture."""
     report = sources.report
     names = [node.model for node in report.lineage.nodes]
     if len(names) < 2:  # noqa: PLR2004 - one box says nothing
         return []
     places = place_models_in_html_picture(names, report.lineage.edges)
-    notes = make_lineage_notes_of_view(report.impact)
+    notes = make_lineage_notes(report.impact)
     forward = {c.model for c in report.changes if c.category == "forward_only"}
     index = {name: number for number, name in enumerate(places)}
     changes = {node.model: node.change for node in report.lineage.nodes}
@@ -382,15 +380,15 @@ def make_html_lineage_section(sources: HtmlReportSources) -> list[PageItem]:
         ],
         "forward": bool(forward & index.keys()),
     }
-    return cells.make_html_section_part("lineage", "Lineage", [part], len(names))
+    return cells.make_section_part("lineage", "Lineage", [part], len(names))
 
 
-def make_html_diffs_section(sources: HtmlReportSources) -> list[PageItem]:
+def make_diffs_section(sources: HtmlReportSources) -> list[PageItem]:
     """The diffs of the definitions, to be read side by side."""
     diffs = [
         [
             change.model,
-            cells.make_html_chip_cell(change.change, words.CHANGES[change.change]),
+            cells.make_chip_cell(change.change, words.CHANGES[change.change]),
             change.diff,
             sources.links.file_url(change.path),
         ]
@@ -398,6 +396,6 @@ def make_html_diffs_section(sources: HtmlReportSources) -> list[PageItem]:
         if change.diff
     ]
     parts = [{"type": "diffs", "diffs": diffs}] if diffs else []
-    return cells.make_html_section_part(
+    return cells.make_section_part(
         "diffs", "SQL, before and after", parts, len(diffs), short="Diffs"
     )

@@ -24,16 +24,16 @@ from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.builds import make_building_section, make_cost_section
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.html.evidence import (
+    make_checks_section,
+    make_data_section,
+    make_details_section,
+    make_history_section,
     make_html_built_section,
-    make_html_checks_section,
-    make_html_data_section,
-    make_html_details_section,
-    make_html_history_section,
 )
 from ci_bot.bot.report.html.findings import (
     HtmlReportSources,
-    make_html_findings_section,
-    make_html_rules_section,
+    make_findings_section,
+    make_rules_section,
 )
 from ci_bot.bot.report.html.head import (
     MOST_POINTS,
@@ -42,9 +42,9 @@ from ci_bot.bot.report.html.head import (
     make_html_page_head,
 )
 from ci_bot.bot.report.html.models import (
-    make_html_diffs_section,
-    make_html_lineage_section,
-    make_html_models_section,
+    make_diffs_section,
+    make_lineage_section,
+    make_models_section,
 )
 from ci_bot.bot.report.markdown.templating import make_sandbox_of_comment_templates
 from ci_bot.bot.report.model.context import CommentViewContext
@@ -65,14 +65,14 @@ _RESULTS = {
     "incomplete": ("no_go", "⚠️", "Cleanup incomplete"),
     "refused": ("no_go", "⚠️", "Cleanup refused"),
 }
-_LEFT = cells.make_html_chip_cell("blocker", "left over", 0)
-_FOREIGN = cells.make_html_chip_cell("medium", "not ours, left alone", 1)
-_KEPT = cells.make_html_chip_cell("low", "stays", 2)
-_DROPPED = cells.make_html_chip_cell("good", "dropped", 3)
-_RECLAIMED = cells.make_html_chip_cell("good", "reclaimed", 4)
+_LEFT = cells.make_chip_cell("blocker", "left over", 0)
+_FOREIGN = cells.make_chip_cell("medium", "not ours, left alone", 1)
+_KEPT = cells.make_chip_cell("low", "stays", 2)
+_DROPPED = cells.make_chip_cell("good", "dropped", 3)
+_RECLAIMED = cells.make_chip_cell("good", "reclaimed", 4)
 
 
-def make_html_cleanup_head(document: CleanupDocument, context: CommentViewContext) -> HtmlPageHead:
+def make_cleanup_head(document: CleanupDocument, context: CommentViewContext) -> HtmlPageHead:
     """The first screen of a cleanup."""
     tone, icon, word = _RESULTS[document.result]
     failure = document.failure
@@ -140,13 +140,13 @@ def _describe_cleanup_record(document: CleanupDocument) -> str:
     return "not checked" if document.state_record_left is None else "was gone before"
 
 
-def list_html_cleanup_sections(document: CleanupDocument) -> Iterator[PageItem]:
+def list_cleanup_sections(document: CleanupDocument) -> Iterator[PageItem]:
     """The proof: each object of the environment in one row, what needs a person first."""
     rows = list(_list_objects(document))
-    yield from cells.make_html_section_part(
+    yield from cells.make_section_part(
         "proof",
         "What became of each object",
-        cells.make_html_table_part(
+        cells.make_table_part(
             (
                 ("Object", "name"),
                 ("Kind", "text"),
@@ -162,7 +162,7 @@ def list_html_cleanup_sections(document: CleanupDocument) -> Iterator[PageItem]:
         short="Proof",
     )
     spent = [f"{phase}: {words.duration(took)}" for phase, took in document.timings.items()]
-    yield from cells.make_html_section_part("details", "Time", cells.make_html_prose_part(*spent))
+    yield from cells.make_section_part("details", "Time", cells.make_prose_part(*spent))
 
 
 def _list_objects(document: CleanupDocument) -> Iterator[Sequence[Any]]:
@@ -170,12 +170,12 @@ def _list_objects(document: CleanupDocument) -> Iterator[Sequence[Any]]:
         name: str, kind: str, result: Any, why: str = "", until: str | None = None, size: Any = None
     ) -> Sequence[Any]:
         return (
-            cells.make_html_name_cell(name),
+            cells.make_name_cell(name),
             kind,
             result,
             why,
             words.format_clock(until) if until else "",
-            cells.make_html_value_cell(words.format_size(size) if size is not None else "", size),
+            cells.make_value_cell(words.format_size(size) if size is not None else "", size),
         )
 
     for left in document.leftovers:
@@ -218,11 +218,11 @@ def render_html_page(
     applied: ApplyDocument | None = None,
     history: Sequence[PlanHistoryEntry] = (),
 ) -> str:
-    """The whole page; see `render_html_page_parts`."""
-    return "".join(render_html_page_parts(report, context, applied=applied, history=history))
+    """The whole page; see `render_page_parts`."""
+    return "".join(render_page_parts(report, context, applied=applied, history=history))
 
 
-def render_html_page_parts(
+def render_page_parts(
     report: Report | None,
     context: CommentViewContext,
     *,
@@ -240,7 +240,7 @@ def render_html_page_parts(
     Raises:
         ValueError: there is neither a report nor an apply.
     """
-    sections = list_html_page_sections(report, context, applied, history)
+    sections = list_page_sections(report, context, applied, history)
     return _generate_page(make_html_page_head(report, context, applied), sections)
 
 
@@ -254,15 +254,13 @@ def render_html_page_of_document(
 
     Args:
         review: What an apply has built, if that is known.
-        history: as `render_html_page_parts` has it.
+        history: as `render_page_parts` has it.
     """
     if isinstance(document, Report):
-        return render_html_page_parts(document, context, history=history)
+        return render_page_parts(document, context, history=history)
     if isinstance(document, ApplyDocument):
-        return render_html_page_parts(review, context, applied=document, history=history)
-    return _generate_page(
-        make_html_cleanup_head(document, context), list_html_cleanup_sections(document)
-    )
+        return render_page_parts(review, context, applied=document, history=history)
+    return _generate_page(make_cleanup_head(document, context), list_cleanup_sections(document))
 
 
 def _generate_page(head: HtmlPageHead, sections: Iterator[dict[str, object]]) -> Iterator[str]:
@@ -277,7 +275,7 @@ def _generate_page(head: HtmlPageHead, sections: Iterator[dict[str, object]]) ->
             sections=(_mark_as_safe_html(embed_json_in_html(section)) for section in sections),
             styles=[_mark_as_safe_html(text) for text in styles],
             scripts=[_mark_as_safe_html(text) for text in scripts],
-            policy=make_content_policy_of_html_page(scripts, styles),
+            policy=make_content_policy(scripts, styles),
         )
     )
 
@@ -287,7 +285,7 @@ def _mark_as_safe_html(text: str) -> Markup:
     return Markup(text)  # noqa: S704 - escaped  # nosec B704
 
 
-def list_html_page_sections(
+def list_page_sections(
     report: Report | None,
     context: CommentViewContext,
     applied: ApplyDocument | None,
@@ -295,22 +293,22 @@ def list_html_page_sections(
 ) -> Iterator[dict[str, object]]:
     """What the scripts draw, in the order of the page."""
     if applied is not None:
-        yield from make_html_data_section(applied)
+        yield from make_data_section(applied)
         yield from make_html_built_section(applied)
     if report is None:
         yield from make_cost_section(None, applied)
         return
     sources = HtmlReportSources(report, context)
-    yield from make_html_findings_section(sources)
-    yield from make_html_lineage_section(sources)
-    yield from make_html_models_section(sources)
-    yield from make_html_diffs_section(sources)
+    yield from make_findings_section(sources)
+    yield from make_lineage_section(sources)
+    yield from make_models_section(sources)
+    yield from make_diffs_section(sources)
     yield from make_building_section(sources)
     yield from make_cost_section(report, applied)
-    yield from make_html_checks_section(sources)
-    yield from make_html_history_section(sources, history)
-    yield from make_html_details_section(sources)
-    yield from make_html_rules_section(_list_rules(report, applied), context.rules_url)
+    yield from make_checks_section(sources)
+    yield from make_history_section(sources, history)
+    yield from make_details_section(sources)
+    yield from make_rules_section(_list_rules(report, applied), context.rules_url)
 
 
 def _list_rules(report: Report, applied: ApplyDocument | None) -> list[str]:
@@ -338,7 +336,7 @@ def _reveal_texts(data: Any) -> Any:
     return data
 
 
-def make_content_policy_of_html_page(scripts: Sequence[str], styles: Sequence[str]) -> str:
+def make_content_policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
     """The page's Content-Security-Policy: these scripts and styles, and no other load."""
     return "; ".join(
         [

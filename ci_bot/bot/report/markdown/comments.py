@@ -27,7 +27,7 @@ from ci_bot.bot.report.markdown.sections import (
     make_shares_of_review_comment,
 )
 from ci_bot.bot.report.markdown.templating import get_environment_of_comment_templates
-from ci_bot.bot.report.model.apply_evidence import ApplyView, list_plan_differences_of_view
+from ci_bot.bot.report.model.apply_evidence import ApplyView, list_plan_differences
 from ci_bot.bot.report.model.context import CommentViewContext, RenderedText
 from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown, make_link
 from ci_bot.bot.report.model.view import ReviewView
@@ -101,7 +101,7 @@ def render_planning_comment(
     review: ReviewSource = None,
 ) -> RenderedText:
     """The comment while a plan is being made, with the earlier review collapsed below."""
-    values, shares = make_earlier_parts_of_comment(review, context, budget_bytes)
+    values, shares = make_earlier_parts(review, context, budget_bytes)
     return compose_markdown_text("planning.md.j2", values, shares, context, budget_bytes)
 
 
@@ -117,7 +117,7 @@ def make_parts_of_review_comment(
     return values, make_shares_of_review_comment(view, complete=budget is None)
 
 
-def make_earlier_parts_of_comment(
+def make_earlier_parts(
     review: ReviewSource, context: CommentViewContext, budget: int | None
 ) -> tuple[dict[str, object], list[SectionShare]]:
     """Values and sections of an earlier review, as a report or as the text of our own comment."""
@@ -190,7 +190,7 @@ def render_apply_comment(
         raise ValueError(f"an apply has no phase {phase!r}")
     if document is None and phase in ("applied", "apply_failed"):
         raise ValueError(f"phase {phase!r} shows a document, and there is none")
-    values, shares = make_earlier_parts_of_comment(review, context, budget_bytes)
+    values, shares = make_earlier_parts(review, context, budget_bytes)
     shares += _make_apply_shares(document, context, complete=budget_bytes is None)
     values |= _make_apply_values(document, context, values)
     return compose_markdown_text(f"{phase}.md.j2", values, shares, context, budget_bytes)
@@ -238,7 +238,7 @@ def _make_apply_shares(
     compared = view.compared if view else []
     columns = view.columns if view else []
     rows = view.rows_of_diff if view else []
-    differing = list_plan_differences_of_view(document.difference if document else None)
+    differing = list_plan_differences(document.difference if document else None)
     return [
         SectionShare(
             make_table("attempts", attempts, _ATTEMPTS, "attempts", "attempt", limit), 1_500
@@ -277,12 +277,12 @@ def render_cleanup_comment(
     """
     if context.phase not in _CLEANUP_PHASES:
         raise ValueError(f"a cleanup has no phase {context.phase!r}")
-    values, shares = make_earlier_parts_of_comment(review, context, budget_bytes)
+    values, shares = make_earlier_parts(review, context, budget_bytes)
     refused = document.result == "refused"
     why = document.failure.reason_code if document.failure else None
     values |= {
         "k": document,
-        "kept": count_kept_by_reason_in_comment(document)[:_REASONS],
+        "kept": count_kept_by_reason(document)[:_REASONS],
         # What was refused is refused again, unless it was only somebody's turn.
         "retry": None if refused and why not in _TURNS else context.cleanup_command,
     }
@@ -290,7 +290,7 @@ def render_cleanup_comment(
     return compose_markdown_text(f"{context.phase}.md.j2", values, shares, context, budget_bytes)
 
 
-def count_kept_by_reason_in_comment(document: CleanupDocument) -> list[tuple[str, int, str | None]]:
+def count_kept_by_reason(document: CleanupDocument) -> list[tuple[str, int, str | None]]:
     """Why physical tables stay, how many for that reason, and until when at the longest (None if
     that is not known of one of them); what most of them stay for comes first."""
     groups: dict[str, list[str | None]] = {}

@@ -13,7 +13,7 @@ from ci_bot.protocol.apply_report import (
     ApplyDocument,
     ApplyResult,
     EstimateDocument,
-    list_limited_costs_of_apply_document,
+    list_limited_costs,
 )
 from ci_bot.protocol.base import PlanId, Sha
 from ci_bot.protocol.comment import Marker, Phase
@@ -217,10 +217,7 @@ def is_estimate_above_in_comment(
     document: EstimateDocument | ApplyDocument, hours: float | None
 ) -> bool:
     """Whether what is known of one of both is above a limit."""
-    return any(
-        cost.find_hours_above(hours) is not None
-        for cost in list_limited_costs_of_apply_document(document)
-    )
+    return any(cost.find_hours_above(hours) is not None for cost in list_limited_costs(document))
 
 
 def render_status_comment(

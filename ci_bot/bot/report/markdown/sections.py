@@ -26,7 +26,7 @@ from ci_bot.bot.report.model.execution_examples import (
     list_lines_of_example_view,
     show_example_value,
 )
-from ci_bot.bot.report.model.lineage import make_node_notes_of_lineage_view
+from ci_bot.bot.report.model.lineage import make_node_notes
 from ci_bot.bot.report.model.markdown_text import (
     SafeMarkdown,
     make_code_span,
@@ -430,9 +430,7 @@ def make_shares_of_review_comment(view: ReviewView, *, complete: bool) -> list[S
             make_table("history", history, _HISTORY, "earlier plans", "entry", links), 1_500
         ),
         SectionShare(
-            GraphMarkdownSection(
-                "lineage", graph or Lineage(), full, make_node_notes_of_lineage_view(report)
-            ),
+            GraphMarkdownSection("lineage", graph or Lineage(), full, make_node_notes(report)),
             5_000,
         ),
         SectionShare(

@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 _HEAD_LINES = 40
 
 
-def link_own_words_in_comment(label: str, url: str | None) -> SafeMarkdown:
+def link_own_words(label: str, url: str | None) -> SafeMarkdown:
     """One of the templates' own words, linked to a URL of the bot."""
     return markdown_text.make_link(SafeMarkdown(label), url)
 
 
-def format_optional_count_in_comment(value: int | None) -> SafeMarkdown:
+def format_optional_count(value: int | None) -> SafeMarkdown:
     """A count, or a dash where it is unknown: never 0."""
     return SafeMarkdown("–" if value is None else words.format_number(value))
 
 
-def keep_first_lines_in_comment(text: str, limit: int | None) -> str:
+def keep_first_lines(text: str, limit: int | None) -> str:
     """The first lines of a long message, unless there is no limit; still untrusted."""
     lines = text.strip().splitlines()
     if limit is None:
@@ -65,13 +65,13 @@ def drop_stop_in_comment(text: str) -> str:
 _REASON = re.compile(r"(?P<rule>[\w-]*[a-z][\w-]*)(?: on |: )(?P<rest>.+)", re.DOTALL)
 
 
-def find_rule_of_reason_in_comment(reason: str) -> str:
+def find_rule_of_reason(reason: str) -> str:
     """The rule that a decision's reason begins with; "" if it begins with none."""
     found = _REASON.fullmatch(reason)
     return found["rule"] if found else ""
 
 
-def cut_rule_of_reason_in_comment(reason: str) -> str:
+def cut_rule_of_reason(reason: str) -> str:
     """A decision's reason without the rule that it begins with; still untrusted."""
     found = _REASON.fullmatch(reason)
     return found["rest"] if found else reason
@@ -127,17 +127,17 @@ ESCAPES: dict[str, Callable[..., SafeMarkdown]] = {
 }
 
 SHORTENERS: dict[str, Callable[..., str]] = {
-    "head": keep_first_lines_in_comment,
+    "head": keep_first_lines,
     "short": shorten_plan_id,
     "without_stop": drop_stop_in_comment,
-    "reason_rule": find_rule_of_reason_in_comment,
-    "without_rule": cut_rule_of_reason_in_comment,
+    "reason_rule": find_rule_of_reason,
+    "without_rule": cut_rule_of_reason,
     "weighed": markdown_text.describe_weight,
 }
 
 WORDS: dict[str, Callable[..., SafeMarkdown]] = {
-    "linked": link_own_words_in_comment,
-    "maybe": format_optional_count_in_comment,
+    "linked": link_own_words,
+    "maybe": format_optional_count,
     "money": _trust_own_words(words.format_money),
     "number": _trust_own_words(words.format_number),
     "count": _trust_own_words(words.format_count),
@@ -168,7 +168,7 @@ WORDS: dict[str, Callable[..., SafeMarkdown]] = {
 }
 
 
-def finalize_value_in_comment(value: Any) -> Any:
+def finalize_value(value: Any) -> Any:
     """Numbers and Markdown made here pass; every other value becomes a code span."""
     if isinstance(value, SafeMarkdown | Markup | int):
         return value
@@ -204,7 +204,7 @@ def make_sandbox_of_comment_templates(
 def get_environment_of_comment_templates() -> SandboxedEnvironment:
     """The one environment of comments."""
     created = make_sandbox_of_comment_templates(
-        find_directory_of_comment_templates(), finalize_value_in_comment
+        find_directory_of_comment_templates(), finalize_value
     )
     created.filters |= ESCAPES | SHORTENERS | WORDS
     created.globals["sentences"] = list_view_sentences_for_templates()

@@ -8,7 +8,7 @@ from typing import get_args
 
 from ci_bot.bot.report import words
 from ci_bot.bot.report.model.context import CommentViewContext
-from ci_bot.protocol.finding_groups import group_risks_of_document
+from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import TESTS_HINT
 from ci_bot.protocol.plan_identity import GivenFlags, PlanOption, Switch
 from ci_bot.protocol.review_report import Report
@@ -17,7 +17,7 @@ from ci_bot.protocol.review_report import Report
 _MAX_RISKS = 5
 
 
-def list_recommendations_of_view(report: Report) -> list[str]:
+def list_recommendations(report: Report) -> list[str]:
     """A sentence for each thing to fix, in the order in which it pays.
 
     What makes every later step fail comes first, then what stops the decision, then what is only
@@ -41,7 +41,7 @@ def list_recommendations_of_view(report: Report) -> list[str]:
         for risk in report.risks
         if risk.severity == severity
     ]
-    for risk, *others in group_risks_of_document(pressing)[:_MAX_RISKS]:
+    for risk, *others in group_risks(pressing)[:_MAX_RISKS]:
         about = f"{risk.rule} on {risk.model}" if risk.model else risk.rule
         more = f" and {len(others):,} more" if others else ""
         advice.append(f"{about}{more} clears when: {risk.clears_when}")
@@ -67,7 +67,7 @@ def list_recommendations_of_view(report: Report) -> list[str]:
 _SWITCHES = get_args(Switch)
 
 
-def describe_reproduction_in_view(report: Report, context: CommentViewContext) -> str:
+def describe_reproduction(report: Report, context: CommentViewContext) -> str:
     """The same review in a clone on a laptop, of the tree that was reviewed."""
     lines = []
     base = report.base_sha
@@ -79,7 +79,7 @@ def describe_reproduction_in_view(report: Report, context: CommentViewContext) -
     baseline = " --baseline base-branch" if report.baseline == "base-branch" else ""
     against = f" --base-ref {_quote_for_shell(base)}" if base else ""
     project = report.project
-    places = format_project_options_in_view(project.paths, project.python_path, project.gateway)
+    places = format_project_options(project.paths, project.python_path, project.gateway)
     lines.append(
         f"ci-bot review {places} --environment {_quote_for_shell(report.environment)}"
         f"{baseline}{against}{_format_plan_inputs(report.options)}"
@@ -87,7 +87,7 @@ def describe_reproduction_in_view(report: Report, context: CommentViewContext) -
     return "\n".join(lines)
 
 
-def make_restatement_command_of_view(report: Report) -> str:
+def make_restatement_command(report: Report) -> str:
     """The prod command for the models that were asked for, or with a place to fill in."""
     restated = report.identity.flags.restate_models if report.identity else []
     models = [_quote_for_shell(model) for model in restated] or ["MODEL"]
@@ -101,7 +101,7 @@ def make_restatement_command_of_view(report: Report) -> str:
     )
 
 
-def format_project_options_in_view(
+def format_project_options(
     projects: Sequence[str], python_path: Sequence[str], gateway: str | None
 ) -> str:
     """The projects as options of `ci-bot`."""
@@ -111,7 +111,7 @@ def format_project_options_in_view(
     return " ".join(found)
 
 
-def format_plan_flags_in_view(given: GivenFlags, start: str | None, end: str | None) -> str:
+def format_plan_flags(given: GivenFlags, start: str | None, end: str | None) -> str:
     """The options of a plan as a laptop was given them, each after a blank."""
     named_options: list[tuple[str, object]] = []
     for field, value in given:

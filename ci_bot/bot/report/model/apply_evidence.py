@@ -112,7 +112,7 @@ class ApplyView:
     def sentence(self) -> SafeMarkdown | None:
         """What the data says in one sentence; None if it says nothing."""
         if self.differing and self.data != "unseen":
-            return sentences.describe_main_difference_in_view(self.differing[0])
+            return sentences.describe_main_difference(self.differing[0])
         same = [diff for diff in self.compared if diff.state == "same"]
         return sentences.describe_all_same_in_view(same) if same else None
 
@@ -123,8 +123,8 @@ class ApplyView:
                 DiffRowView(
                     diff,
                     sentences.wrap_model_name_in_view(diff.model),
-                    sentences.describe_columns_changed_in_diff_view(diff),
-                    sentences.render_row_bar_of_diff_view(diff),
+                    sentences.describe_changed_columns_of_diff(diff),
+                    sentences.render_row_bar(diff),
                 )
                 for diff in self.compared
             ),
@@ -142,9 +142,7 @@ class ApplyView:
                 diff.model,
                 column,
                 _get_column_share(column),
-                sentences.describe_value_change_in_view(
-                    column, (diff.rows_prod or 0, diff.rows_pr or 0)
-                ),
+                sentences.describe_value_change(column, (diff.rows_prod or 0, diff.rows_pr or 0)),
             )
             for diff in self.differing
             for column in diff.unequal_columns
@@ -154,11 +152,11 @@ class ApplyView:
     @property
     def blocking_audits(self) -> list[SafeMarkdown]:
         """Those that stopped the apply, by name."""
-        return sentences.list_failed_audits_of_view(self.doc.models, blocking=True)
+        return sentences.list_failed_audits(self.doc.models, blocking=True)
 
     @property
     def warning_audits(self) -> list[SafeMarkdown]:
-        return sentences.list_failed_audits_of_view(self.doc.models, blocking=False)
+        return sentences.list_failed_audits(self.doc.models, blocking=False)
 
     @property
     def first_view(self) -> str | None:
@@ -251,7 +249,7 @@ class DifferingEntryView:
     how: Literal["added", "gone", "changed", "field"]
 
 
-def list_plan_differences_of_view(difference: PlanDifference | None) -> list[DifferingEntryView]:
+def list_plan_differences(difference: PlanDifference | None) -> list[DifferingEntryView]:
     """What explains a difference first: a new model, one that is gone, or a setting. The models
     that only have another version mostly follow from these, so they share one entry."""
     if difference is None:

@@ -168,7 +168,7 @@ class DisplayWorkView(Work):
     window: SafeMarkdown | None = None
 
 
-def describe_restated_in_view(items: Sequence[ProdRestatement]) -> str:
+def describe_restated_models(items: Sequence[ProdRestatement]) -> str:
     """How much restatements build again, and who asks; "" if none of them holds."""
     held = [item for item in items if item.problem is None]
     if not held:
@@ -178,7 +178,7 @@ def describe_restated_in_view(items: Sequence[ProdRestatement]) -> str:
     return f"builds {words.format_count(len(models), 'model')} again, as {askers}"
 
 
-def describe_displayed_work_in_view(backfill: Sequence[Backfill]) -> DisplayWorkView:
+def describe_displayed_work(backfill: Sequence[Backfill]) -> DisplayWorkView:
     """The totals of `backfill`."""
     tables = select_tables(backfill)
     covered = words.format_covering_window([(item.start, item.end) for item in tables])
@@ -218,12 +218,12 @@ class PlannedWorkView:
 
     @cached_property
     def planned(self) -> DisplayWorkView:
-        return describe_displayed_work_in_view(self.report.backfill)
+        return describe_displayed_work(self.report.backfill)
 
     @cached_property
     def remaining_work(self) -> DisplayWorkView:
         """What of the backfill is still to do."""
-        return describe_displayed_work_in_view(self.report.work)
+        return describe_displayed_work(self.report.work)
 
     @property
     def partly_done(self) -> bool:
@@ -240,14 +240,12 @@ class PlannedWorkView:
     @cached_property
     def prod_work(self) -> DisplayWorkView | None:
         """What prod builds after the merge, if nothing is applied before."""
-        return (
-            describe_displayed_work_in_view(self.prod_backfill) if self.report.prod_plan else None
-        )
+        return describe_displayed_work(self.prod_backfill) if self.report.prod_plan else None
 
     @property
     def restated(self) -> str:
         """What prod builds again once the merge is deployed; "" if nobody asks for it."""
-        return describe_restated_in_view(self.report.prod_restatements)
+        return describe_restated_models(self.report.prod_restatements)
 
     @cached_property
     def prod_left(self) -> DisplayWorkView | None:
@@ -255,7 +253,7 @@ class PlannedWorkView:
         plan = self.report.prod_plan
         if plan is None or self.report.baseline == "base-branch":
             return None
-        left = describe_displayed_work_in_view(plan.backfill)
+        left = describe_displayed_work(plan.backfill)
         return None if left == self.prod_work else left
 
     @cached_property

@@ -66,7 +66,7 @@ def list_example_views(report: Report) -> list[ModelExecution]:
     return [one for one in report.executions if one.example is not None]
 
 
-def list_unproved_in_view(report: Report) -> list[str]:
+def list_unproved_models(report: Report) -> list[str]:
     """Sentences about the changed models without an example and without a proof."""
     proved = {risk.model for risk in (*report.risks, *report.set_aside) if risk.rule == _SAME_RULE}
     left = [one for one in report.executions if one.example is None and one.model not in proved]

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from ci_bot.bot.report.model.headline import HeadlineView, Subject
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
-from ci_bot.protocol.finding_groups import group_risks_of_document
+from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import SEVERITIES, Change, Severity
 from ci_bot.protocol.review_report import Report, Risk
 from ci_bot.protocol.rules import RULES
@@ -141,7 +141,7 @@ class _BlockerCausesOfView:
         self._lost = _list_lost_in_view(report, blockers)[:_MOST_CAUSES]
         self._near: dict[str | None, list[tuple[str, str]]] = defaultdict(list)
         for model, name in self._lost:
-            for affected in {model, *list_reached_models_of_view(model, readers)}:
+            for affected in {model, *list_reached_models(model, readers)}:
                 self._near[affected].append((model, name))
 
     def find_cause(self, risk: Risk) -> object:
@@ -179,7 +179,7 @@ def _mentions_name(text: str, name: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(name)}(?!\.?\w)", text) is not None
 
 
-def list_reached_models_of_view(model: str, readers: Mapping[str, Iterable[str]]) -> set[str]:
+def list_reached_models(model: str, readers: Mapping[str, Iterable[str]]) -> set[str]:
     """All that lies below a model."""
     found: set[str] = set()
     level = {model}
@@ -380,7 +380,7 @@ class ReportFindingsView:
 
 
 def _group_finding_point_views(risks: Sequence[Risk]) -> list[FindingPointView]:
-    return [FindingPointView(group) for group in group_risks_of_document(risks)]
+    return [FindingPointView(group) for group in group_risks(risks)]
 
 
 def _is_one_word(risk: Risk) -> bool:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from ci_bot.bot.report import words
-from ci_bot.bot.report.model.sentences import SENTENCES, describe_past_numbers_in_view
+from ci_bot.bot.report.model.sentences import SENTENCES, describe_past_numbers
 from ci_bot.bot.report.words import list_names, quote_name
 from ci_bot.protocol.changed_rows import read_past_numbers
 from ci_bot.protocol.plan import Change, ColumnChange, sum_planned_work
@@ -221,7 +221,7 @@ class _HeadlineViewFacts:
 
     def _describe_past_numbers(self) -> tuple[str, list[str]] | None:
         past = self._past_numbers
-        return (describe_past_numbers_in_view(self._report), past.models) if past.changed else None
+        return (describe_past_numbers(self._report), past.models) if past.changed else None
 
     def _describe_retyped(self) -> tuple[str, list[str]] | None:
         found = self._list_column_changes(_is_column_retyped)

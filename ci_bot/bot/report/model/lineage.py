@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from ci_bot.bot.report.model.finding_groups import list_reached_models_of_view
+from ci_bot.bot.report.model.finding_groups import list_reached_models
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown, make_fenced_block, one_line
 from ci_bot.protocol.changed_rows import list_history_keepers
 from ci_bot.protocol.plan import Lineage
@@ -63,7 +63,7 @@ def list_models_that_read_nothing(impact: Impact, rebuilt: Iterable[str]) -> lis
     return [m.model for m in impact.indirect if m.reached == "no" and m.model in names]
 
 
-def make_lineage_notes_of_view(impact: Impact) -> dict[str, str]:
+def make_lineage_notes(impact: Impact) -> dict[str, str]:
     """What to write below a model's name: its changed columns, or those that a change reaches.
 
     Empty if nothing stands below a changed model. A "?" stands where it cannot be known.
@@ -232,32 +232,30 @@ MAX_PICTURE_NODES = 12
 _NEW_DATA_ONLY = "new data only"
 
 
-def draw_change_picture_of_view(report: Report) -> LineageView | None:
+def draw_change_picture(report: Report) -> LineageView | None:
     """The changed models and all that read them; None if that is no help.
 
     That is a Go, a change that nothing reads, and more models than one look can take in.
     """
     if report.decision == "go":
         return None
-    lineage = select_affected_lineage_of_view(report.lineage)
+    lineage = select_affected_lineage(report.lineage)
     if not lineage.edges or len(lineage.nodes) > MAX_PICTURE_NODES:
         return None
     kept = list_history_keepers(report)
-    return draw_lineage_view(
-        lineage, MAX_PICTURE_NODES, make_node_notes_of_lineage_view(report), dashed=kept
-    )
+    return draw_lineage_view(lineage, MAX_PICTURE_NODES, make_node_notes(report), dashed=kept)
 
 
-def make_node_notes_of_lineage_view(report: Report) -> dict[str, str]:
+def make_node_notes(report: Report) -> dict[str, str]:
     """What stands below each model's name: its columns, and that its history stays."""
-    notes = make_lineage_notes_of_view(report.impact)
+    notes = make_lineage_notes(report.impact)
     drawn = {node.model for node in report.lineage.nodes}
     for model in list_history_keepers(report) & drawn:
         notes[model] = f"{notes[model]}, {_NEW_DATA_ONLY}" if model in notes else _NEW_DATA_ONLY
     return notes
 
 
-def select_affected_lineage_of_view(lineage: Lineage) -> Lineage:
+def select_affected_lineage(lineage: Lineage) -> Lineage:
     """The part of the lineage in which something changes: no parents, and nothing that is alone."""
     readers: dict[str, list[str]] = defaultdict(list)
     for parent, reader in lineage.edges:
@@ -265,7 +263,7 @@ def select_affected_lineage_of_view(lineage: Lineage) -> Lineage:
     keep: set[str] = set()
     for node in lineage.nodes:
         if node.change is not None and node.model not in keep:
-            keep |= {node.model, *list_reached_models_of_view(node.model, readers)}
+            keep |= {node.model, *list_reached_models(node.model, readers)}
     edges = [(one, other) for one, other in lineage.edges if one in keep and other in keep]
     joined = {model for edge in edges for model in edge}
     nodes = [node for node in lineage.nodes if node.model in joined]

@@ -103,7 +103,7 @@ def _describe_results(
     seen: Counter[str] = Counter()
     found: dict[int, dict[str, object]] = {}
     for at, item in sorted(enumerate(placed), key=lambda each: each[1].risk.line or 0):
-        fingerprint = fingerprint_finding_in_sarif_view(item.risk, item.path)
+        fingerprint = fingerprint_finding(item.risk, item.path)
         seen[fingerprint] += 1
         found[at] = _describe_result(item, rules, f"{fingerprint}:{seen[fingerprint]}")
     return [found[at] for at in range(len(placed))]
@@ -139,7 +139,7 @@ def _describe_result(
     }
 
 
-def fingerprint_finding_in_sarif_view(risk: Risk, path: str) -> str:
+def fingerprint_finding(risk: Risk, path: str) -> str:
     """What tells a finding from every other one, wherever its line moves.
 
     It is what a rule says that it is about, and no sentence and no line.

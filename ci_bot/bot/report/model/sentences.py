@@ -94,7 +94,7 @@ def list_view_sentences_for_templates() -> dict[str, SafeMarkdown]:
 _OF_SEEDS = ("It gets ", "It loses ")
 
 
-def describe_past_numbers_in_view(report: Report) -> str:
+def describe_past_numbers(report: Report) -> str:
     """What is computed differently, how many models read that, and how many are rebuilt."""
     past = read_past_numbers(report)
     change = "Past numbers change" if past.certain else "Past numbers may change"
@@ -257,7 +257,7 @@ _BAR = 8
 _DIGITS = 4
 
 
-def describe_main_difference_in_view(main: DiffView) -> SafeMarkdown:
+def describe_main_difference(main: DiffView) -> SafeMarkdown:
     """What the one model shows that a reader should know first; it differs."""
     model = make_code_span(main.model)
     if main.state == "suspect":
@@ -337,7 +337,7 @@ def wrap_model_name_in_view(model: str) -> SafeMarkdown:
     return SafeMarkdown(f"{make_table_cell(schema + dot)}<br>{make_table_cell(rest)}")
 
 
-def describe_columns_changed_in_diff_view(diff: DiffView) -> SafeMarkdown:
+def describe_changed_columns_of_diff(diff: DiffView) -> SafeMarkdown:
     """Which columns changed, each kind on a line, and how far the comparison goes."""
     parts = [diff.key_fault] if diff.state == "suspect" else []
     schema = diff.schema_
@@ -359,7 +359,7 @@ def describe_columns_changed_in_diff_view(diff: DiffView) -> SafeMarkdown:
     return SafeMarkdown("<br>".join(parts))
 
 
-def render_row_bar_of_diff_view(diff: DiffView) -> SafeMarkdown:
+def render_row_bar(diff: DiffView) -> SafeMarkdown:
     """A bar of the rows that changed, and how many there are, gone and new."""
     if diff.state == "empty":
         return SafeMarkdown(SENTENCES.no_rows)
@@ -394,7 +394,7 @@ def _describe_part(days: tuple[int, int] | None) -> str:
     return f"compared: {words.format_number(days[0])} of {words.format_count(days[1], 'day')}"
 
 
-def describe_value_change_in_view(column: ColumnMatch, rows: tuple[int, int]) -> SafeMarkdown:
+def describe_value_change(column: ColumnMatch, rows: tuple[int, int]) -> SafeMarkdown:
     """How the values of a column changed, from aggregates of both sides; a dash where unknown.
 
     Args:
@@ -450,9 +450,7 @@ def _format_extreme(text: str | None) -> str:
     return _shorten_number(float(number)) if number.is_finite() else make_table_cell(text, 40)
 
 
-def list_failed_audits_of_view(
-    models: Sequence[AppliedModel], *, blocking: bool
-) -> list[SafeMarkdown]:
+def list_failed_audits(models: Sequence[AppliedModel], *, blocking: bool) -> list[SafeMarkdown]:
     """Each audit that failed: its name and model, its rows, and whether prod has them."""
     return [
         SafeMarkdown(

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from ci_bot.bot.report import words
 from ci_bot.bot.report.model import advice, execution_examples, markdown_text
-from ci_bot.bot.report.model.advice import list_recommendations_of_view
+from ci_bot.bot.report.model.advice import list_recommendations
 from ci_bot.bot.report.model.build_table import BuildRowView, PlannedWorkView, list_build_row_views
 from ci_bot.bot.report.model.context import CommentViewContext
 from ci_bot.bot.report.model.finding_groups import FindingPointView, ReportFindingsView
@@ -23,7 +23,7 @@ from ci_bot.bot.report.model.headline import (
 from ci_bot.bot.report.model.lineage import (
     ImpactRowView,
     LineageView,
-    draw_change_picture_of_view,
+    draw_change_picture,
     list_impact_row_views,
     list_models_that_read_nothing,
 )
@@ -35,7 +35,7 @@ from ci_bot.bot.report.words import (
     unify_spelling,
 )
 from ci_bot.protocol.base import Failure, name_what_does_not_load
-from ci_bot.protocol.finding_groups import group_risks_of_document
+from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import Change, ModelRange, Restatement, select_tables
 from ci_bot.protocol.review_inputs import ModelExecution
 
@@ -157,7 +157,7 @@ class ReviewView(PlannedWorkView):
     @cached_property
     def unproved_notes(self) -> list[str]:
         """Sentences about the changed models without an example and without a proof."""
-        return execution_examples.list_unproved_in_view(self.report)
+        return execution_examples.list_unproved_models(self.report)
 
     @cached_property
     def reads_nothing(self) -> list[str]:
@@ -269,14 +269,12 @@ class ReviewView(PlannedWorkView):
     @cached_property
     def picture(self) -> LineageView | None:
         """What changes and what lies below it, if that is few models."""
-        return (
-            None if self.complete or not self.pictured else draw_change_picture_of_view(self.report)
-        )
+        return None if self.complete or not self.pictured else draw_change_picture(self.report)
 
     @cached_property
     def aside_points(self) -> list[FindingPointView]:
         """The findings that took no part in the decision, one for each question."""
-        return [FindingPointView(group) for group in group_risks_of_document(self.report.set_aside)]
+        return [FindingPointView(group) for group in group_risks(self.report.set_aside)]
 
     @property
     def set_aside(self) -> str:
@@ -316,7 +314,7 @@ class ReviewView(PlannedWorkView):
     @cached_property
     def recommendations(self) -> list[str]:
         """What to fix, most pressing first."""
-        return list_recommendations_of_view(self.report)
+        return list_recommendations(self.report)
 
     @property
     def gaps(self) -> list[ModelRange]:
@@ -333,12 +331,12 @@ class ReviewView(PlannedWorkView):
     @property
     def reproduce(self) -> str:
         """Shell lines that make the same review on a laptop."""
-        return advice.describe_reproduction_in_view(self.report, self.context)
+        return advice.describe_reproduction(self.report, self.context)
 
     @property
     def restatement(self) -> str:
         """The command with which a person rebuilds data that prod already has."""
-        return advice.make_restatement_command_of_view(self.report)
+        return advice.make_restatement_command(self.report)
 
     @cached_property
     def change_of(self) -> dict[str, Change]:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.declared_keys import list_fixed_columns, list_unique_keys_of_model
+from ci_bot.worker.rules.models.declared_keys import list_fixed_columns, list_unique_keys
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.sql import JoinMeaning, QueryMeaning, iterate_selects, plain_name, table_name
@@ -141,7 +141,7 @@ def find_multiplying_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
             source = scope.sources.get(join.this.alias_or_name)
             if not isinstance(source, exp.Table):
                 continue
-            keys = list_unique_keys_of_model(models.get(table_name(source)))
+            keys = list_unique_keys(models.get(table_name(source)))
             fixed = list_fixed_columns(join)
             if not keys or any(key <= fixed for key in keys) or join.kind == "CROSS":
                 continue

@@ -15,7 +15,7 @@ from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.declared_keys import list_grains_of_model
+from ci_bot.worker.rules.models.declared_keys import list_grains
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.sql import (
@@ -160,7 +160,7 @@ def find_key_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserv
 
 def _does_changed_query_group_by(pair: ModelPair, key: frozenset[str]) -> bool:
     """Whether the query groups by the key, or the old version declared it as a grain."""
-    if any(grain and grain <= key for grain in list_grains_of_model(pair.before)):
+    if any(grain and grain <= key for grain in list_grains(pair.before)):
         return True
     grouped = pair.both_forms[1].grouped_by if pair.both_forms is not None else frozenset()
     return bool(grouped) and grouped <= key

@@ -13,7 +13,7 @@ from ci_bot.protocol.plan import Severity
 from ci_bot.worker.rules.changes.rows import DECIDES_ORDER, TIES
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.declared_keys import list_unique_keys_of_model
+from ci_bot.worker.rules.models.declared_keys import list_unique_keys
 from ci_bot.worker.rules.models.fan_outs import list_source_keys
 from ci_bot.worker.rules.models.value_types import ValueTypes, name_family
 from ci_bot.worker.rules.observation import RuleObservation
@@ -95,7 +95,7 @@ def _does_window_leave_ties(window: exp.Expr, models: Mapping[str, Model]) -> bo
         key
         for table in tables
         if isinstance(table, exp.Table)
-        for key in list_unique_keys_of_model(models.get(table_name(table)))
+        for key in list_unique_keys(models.get(table_name(table)))
     ]
     function = window.this
     ordered = {key.find(exp.Column) for key in getattr(window.args.get("order"), "expressions", ())}
@@ -199,7 +199,7 @@ def _may_tie(pick: _Pick, model: Model) -> bool:
     parts = list(pick.window.args.get("partition_by") or ())
     if not isinstance(pick.window.this, exp.RowNumber):
         names = {part.name.lower() for part in parts if isinstance(part, exp.Column)}
-        return any(key <= names for key in list_unique_keys_of_model(model))
+        return any(key <= names for key in list_unique_keys(model))
     shared = {*parts, *_list_order(pick.window)}
     return any(
         item.unalias() not in shared

@@ -12,7 +12,7 @@ from ci_bot.protocol.rules import find_rule
 from ci_bot.redaction import redact_shapes, shorten_redacted
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.declared_keys import list_grains_of_model, list_unique_keys_of_model
+from ci_bot.worker.rules.models.declared_keys import list_grains, list_unique_keys
 from ci_bot.worker.rules.models.query_shape import UnionColumnOrder, list_moved_names
 from ci_bot.worker.rules.observation import SAME_COLUMN_ORDER, RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
@@ -263,9 +263,7 @@ def _does_changed_order_decide(window: exp.Expr, models: Mapping[str, Model]) ->
     if select.args.get("joins") or not isinstance(source.this, exp.Table):
         return False
     held = {column.name.lower() for column in window.find_all(exp.Column)}
-    return any(
-        key <= held for key in list_unique_keys_of_model(models.get(table_name(source.this)))
-    )
+    return any(key <= held for key in list_unique_keys(models.get(table_name(source.this))))
 
 
 GRAIN = find_rule("grain-changed")
@@ -302,8 +300,8 @@ def find_grain_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
     if moved:
         sentence = f"{sentence} {'; '.join(moved)}.".lstrip()
     declared_old, declared_new = (
-        set(list_grains_of_model(pair.before)),
-        set(list_grains_of_model(pair.after)),
+        set(list_grains(pair.before)),
+        set(list_grains(pair.after)),
     )
     if sentence:
         yield RuleObservation(

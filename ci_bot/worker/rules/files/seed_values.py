@@ -25,7 +25,7 @@ from ci_bot.worker.rules.files.seeds import (
 )
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.declared_keys import list_grains_of_model
+from ci_bot.worker.rules.models.declared_keys import list_grains
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change, on_file_and_models
 from ci_bot.worker.sql import list_known_types
@@ -274,7 +274,7 @@ def _choose_row_key(model: Model, *sides: list[list[str]]) -> tuple[str, ...] | 
     """Chooses the columns that identify a row on both sides: the grain, or the first such one."""
     headers = [[name.strip().lower() for name in side[0]] for side in sides]
     both = [name for name in headers[0] if all(name in header for header in headers)]
-    grains = [tuple(sorted(grain)) for grain in list_grains_of_model(model) if grain]
+    grains = [tuple(sorted(grain)) for grain in list_grains(model) if grain]
     for key in [*grains[:1], *((name,) for name in both[:1])]:
         if set(key) <= set(both) and all(
             len(_map_rows_by_key(side, key)) == len(side) - 1 for side in sides
@@ -473,7 +473,7 @@ def _needs_whole_numbers(pair: ModelPair, name: str) -> bool:
     old, new = list_known_types(pair.before) or {}, list_known_types(pair.after) or {}
     if not (old[name].this in exp.DataType.INTEGER_TYPES and new[name].is_type("DOUBLE")):
         return True
-    if any(name in grain for grain in list_grains_of_model(pair.after)):
+    if any(name in grain for grain in list_grains(pair.after)):
         return True
     for reader in pair.readers:
         query = pair.queries.query_of(reader)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.models.declared_keys import list_grains_of_model
+from ci_bot.worker.rules.models.declared_keys import list_grains
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_file_and_models
 from ci_bot.worker.sql import read_audit_promises
@@ -316,7 +316,7 @@ def find_key_faults_of_seed_files(inputs: RuleInputs) -> Iterator[RuleObservatio
     for path, model in iterate_changed_seed_files(inputs):
         if model is None:
             continue
-        grains = [grain for grain in list_grains_of_model(model) if grain]
+        grains = [grain for grain in list_grains(model) if grain]
         after = read_table_of_seed_file(inputs, path, model, before=False)
         if not grains or not after:
             continue

@@ -175,9 +175,7 @@ class MissingColumn(ModelRule):
         violated = model.violated_rules_for_query
         if not violated.get(AmbiguousOrInvalidColumn):
             return
-        for table, column in sorted(
-            set(iterate_unresolved_columns_of_model(query, self.project.by_table))
-        ):
+        for table, column in sorted(set(iterate_unresolved_columns(query, self.project.by_table))):
             called = self.project.name_of_table(table)
             yield self.make_observation(
                 model,
@@ -188,7 +186,7 @@ class MissingColumn(ModelRule):
             )
 
 
-def iterate_unresolved_columns_of_model(
+def iterate_unresolved_columns(
     query: ModelQuery, by_table: Mapping[str, Model]
 ) -> Iterator[tuple[str, str]]:
     """Yields (table, column) pairs that a query reads although the table has no such column."""

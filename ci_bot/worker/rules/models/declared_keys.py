@@ -32,16 +32,16 @@ _BOTH_ENDS = 2
 _VALIDITY = {"valid_from", "valid_to"}
 
 
-def list_grains_of_model(model: Model) -> list[frozenset[str]]:
+def list_grains(model: Model) -> list[frozenset[str]]:
     """Lists the declared grains, each a set of columns."""
     return [frozenset(list_column_names(grain)) for grain in model.grains]
 
 
-def list_unique_keys_of_model(model: Model | None) -> list[frozenset[str]]:
+def list_unique_keys(model: Model | None) -> list[frozenset[str]]:
     """Lists sets of columns that identify a row, by the model's own declarations and audits."""
     if model is None:
         return []
-    found = set(list_grains_of_model(model)) | set(read_audit_promises(model).unique)
+    found = set(list_grains(model)) | set(read_audit_promises(model).unique)
     if model.unique_key and not model.kind.is_scd_type_2:
         found.add(frozenset(list_column_names(model.unique_key)))
     return sorted((key for key in found if key), key=sorted)
@@ -81,7 +81,7 @@ def find_multiplying_join(
     for branch in list_outer_scopes(query.root) if query is not None else ():
         for join, source in _iterate_partners_of_key(branch, key):
             fixed = list_fixed_columns(join)
-            keys = list_unique_keys_of_model(by_table.get(table_name(source)))
+            keys = list_unique_keys(by_table.get(table_name(source)))
             if not any(one <= fixed for one in keys):
                 return str(source.name)
     return None
@@ -125,7 +125,7 @@ class KeyContradictions:
             return None
         for join, source in _iterate_partners_of_key(branch, key):
             alias = join.this.alias_or_name
-            keys = list_unique_keys_of_model(self._by_table.get(table_name(source)))
+            keys = list_unique_keys(self._by_table.get(table_name(source)))
             fixed = list_fixed_columns(join) | _list_fixed_by_filter(branch, alias)
             if keys and not any(one <= fixed for one in keys) and not is_range_join(join, alias):
                 return (
@@ -183,7 +183,7 @@ class KeyContradictions:
 
     def _list_source_keys(self, table: str) -> list[frozenset[str]]:
         """Lists a table's keys: declared, or audited in models that pass its rows on."""
-        declared = list_unique_keys_of_model(self._by_table.get(table))
+        declared = list_unique_keys(self._by_table.get(table))
         if declared:
             return declared
         if self._inferred is None:

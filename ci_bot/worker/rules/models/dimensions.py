@@ -11,7 +11,7 @@ from sqlglot.optimizer.scope import Scope
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.current_time import does_model_read_clock
-from ci_bot.worker.rules.models.declared_keys import list_grains_of_model
+from ci_bot.worker.rules.models.declared_keys import list_grains
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import NOT_RETURNED, RuleObservation, quote_names
 from ci_bot.worker.sql import (
@@ -83,7 +83,7 @@ class ScdValidity(ModelRule):
                 severity="blocker",
                 anchors=tuple(gone),
             )
-        for grain in list_grains_of_model(model):
+        for grain in list_grains(model):
             if grain and grain <= set(list_column_names(model.unique_key)):
                 yield self.make_observation(
                     model,

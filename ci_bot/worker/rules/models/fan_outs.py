@@ -15,7 +15,7 @@ from sqlglot.optimizer.scope import Scope
 
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.declared_keys import is_range_join, list_unique_keys_of_model
+from ci_bot.worker.rules.models.declared_keys import is_range_join, list_unique_keys
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import (
@@ -189,7 +189,7 @@ def list_source_keys(
 ) -> list[frozenset[str]]:
     """Lists the keys of a table, or of a query that groups, numbers or passes on its rows."""
     if isinstance(source, exp.Table):
-        return list_unique_keys_of_model(by_table.get(table_name(source)))
+        return list_unique_keys(by_table.get(table_name(source)))
     branches = list_outer_scopes(source) if isinstance(source, Scope) else []
     if len(branches) != 1 or depth >= _MOST_LEVELS:
         return []

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.declared_keys import list_fixed_columns, list_unique_keys_of_model
+from ci_bot.worker.rules.models.declared_keys import list_fixed_columns, list_unique_keys
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import (
@@ -128,7 +128,7 @@ class NotInNullable(ModelRule):
             return False
         name = column.name.lower()
         return name in read_audit_promises(source).not_null or any(
-            name in key for key in list_unique_keys_of_model(source)
+            name in key for key in list_unique_keys(source)
         )
 
 
@@ -263,7 +263,7 @@ class UnorderedAggregate(ModelRule):
                 key <= order
                 for source in sources
                 if isinstance(source, exp.Table)
-                for key in list_unique_keys_of_model(self.project.by_table.get(table_name(source)))
+                for key in list_unique_keys(self.project.by_table.get(table_name(source)))
             ) or self._is_one_value(node, scope)
         if isinstance(node, _MOST_FREQUENT) and node.args.get("deterministic") == exp.true():
             return True
@@ -299,8 +299,7 @@ class UnorderedAggregate(ModelRule):
             elif not join.side:
                 held |= _list_equal_columns(join, column.table, grouped, anywhere=True)
         return any(
-            key <= held
-            for key in list_unique_keys_of_model(self.project.by_table.get(table_name(source)))
+            key <= held for key in list_unique_keys(self.project.by_table.get(table_name(source)))
         )
 
 

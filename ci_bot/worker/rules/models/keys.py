@@ -14,7 +14,7 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.declared_keys import (
     KeyContradictions,
     find_multiplying_join,
-    list_grains_of_model,
+    list_grains,
     may_model_deduplicate,
 )
 from ci_bot.worker.rules.models.linter_rule import (
@@ -83,7 +83,7 @@ class UniqueKeyNoAudit(ModelRule):
             hinted = may_model_deduplicate(query) or (
                 multiplied is None
                 and contradiction is None
-                and any(grain <= key for grain in list_grains_of_model(model))
+                and any(grain <= key for grain in list_grains(model))
             )
             yield self.make_observation(
                 model,
@@ -248,7 +248,7 @@ class MissingKeyAudit(ModelRule):
         if model.kind.is_symbolic:
             return
         promises = read_audit_promises(model)
-        grains = list_grains_of_model(model)
+        grains = list_grains(model)
         for grain in grains:
             yield from self._observe_contradiction(model, grain, promises)
         if not is_computed_table(model):
@@ -307,7 +307,7 @@ class MissingKeyColumn(ModelRule):
         yield from self._check_audits(model)
         uses: list[tuple[str, set[str]]] = [
             ("unique_key", set(list_column_names(model.unique_key))),
-            ("grain", {c for grain in list_grains_of_model(model) for c in grain}),
+            ("grain", {c for grain in list_grains(model) for c in grain}),
         ]
         if model.time_column:
             uses.append(("time_column", {model.time_column.column.name.lower()}))

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.declared_keys import list_unique_keys_of_model
+from ci_bot.worker.rules.models.declared_keys import list_unique_keys
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import SAME_COLUMN_ORDER, RuleObservation, quote_names
 from ci_bot.worker.sql import (
@@ -354,7 +354,7 @@ class ScalarSubqueryRows(ModelRule):
         if select.args.get("joins") or not isinstance(source, exp.Table):
             return False
         fixed = _list_fixed_columns_of_subquery(select, source.alias_or_name)
-        keys = list_unique_keys_of_model(self.project.by_table.get(table_name(source)))
+        keys = list_unique_keys(self.project.by_table.get(table_name(source)))
         return any(key <= fixed for key in keys)
 
 

@@ -14,7 +14,7 @@ from sqlmesh.utils.date import now, to_datetime
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.project import describe_merge_obstacle_in_project
-from ci_bot.worker.rules.models.declared_keys import list_grains_of_model
+from ci_bot.worker.rules.models.declared_keys import list_grains
 from ci_bot.worker.rules.models.linter_rule import ModelRule, is_computed_table, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import find_interval_bounds, find_time_column_origins, list_column_names
@@ -171,7 +171,7 @@ class PartitionPerRow(ModelRule):
 
 
 def _list_partition_keys(model: Model) -> list[frozenset[str]]:
-    found = [frozenset(grain) for grain in list_grains_of_model(model)]
+    found = [frozenset(grain) for grain in list_grains(model)]
     unique = frozenset(list_column_names(list(model.unique_key or [])))
     return [*found, unique] if unique else found
 
