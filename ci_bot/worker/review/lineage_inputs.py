@@ -31,7 +31,7 @@ from ci_bot.worker.sql import (
     make_impact,
     plain_name,
 )
-from ci_bot.worker.sql_effects import do_statement_effects_change_rows
+from ci_bot.worker.sql_effects import do_statements_change_rows
 from ci_bot.worker.sqlmesh_compat import is_seed_model
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def describe_change_beside_query(
         None,
     )
     statements = list_own_statements(before), list_own_statements(after)
-    if found is None and do_statement_effects_change_rows(*statements, after.dialect):
+    if found is None and do_statements_change_rows(*statements, after.dialect):
         found = "Statements before or after its query change, and they can change rows or values."
     if found is None and _hides_code_change(before, after):
         found = "A macro changes that computes with the times of a run."

@@ -20,11 +20,10 @@ from ci_bot.worker.duckdb_trials import (
     write_duckdb_query,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.sql import ModelQueries, find_origins, list_outer_scopes, plain_name, table_name
+from ci_bot.worker.sql import ModelQueries, ScopedSelect, plain_name, table_name
 from ci_bot.worker.sqlmesh_compat import FROM
 
 if TYPE_CHECKING:
-    from sqlglot.optimizer.scope import Scope
     from sqlmesh.core.model import Model
 
 TypesByColumn = Mapping[str, ValueType]
@@ -316,13 +315,13 @@ def list_exposed_columns(model: Model, queries: ModelQueries | None = None) -> d
         named = bool(people) and "name" in map(str.lower, words)
         if not (named or any(map(is_personal, words)) or query.hides_structure):
             return {}
-    if query is not None and query.root is not None:
+    if query is not None and query.root:
         found: dict[str, str] = {}
-        for branch in list_outer_scopes(query.root):
-            for item in branch.expression.expressions:
-                source = _find_personal_source(item, branch, people)
-                if source is not None and item.alias_or_name:
-                    found.setdefault(item.alias_or_name.lower(), source)
+        for branch in query.root.branches:
+            for name, item in branch.results:
+                source = _find_personal_source(name, item, branch, people)
+                if source is not None and name:
+                    found.setdefault(name, source)
         return found
     return {name.lower(): "" for name in model.columns_to_types or {} if is_personal(name)}
 
@@ -340,13 +339,9 @@ def trace_column_sources(
 ) -> dict[str, set[tuple[str, str]]]:
     """Finds the (table, column) pairs from which each result column is computed."""
     query = (queries or ModelQueries()).query_of(model)
-    found: dict[str, set[tuple[str, str]]] = {}
-    if query is not None and query.root is not None:
-        for branch in list_outer_scopes(query.root):
-            for item in branch.expression.expressions:
-                name = item.alias_or_name.lower()
-                found.setdefault(name, set()).update(find_origins(branch, item.unalias()))
-    return found
+    branches = query.root.branches if query is not None else ()
+    names = {name for branch in branches for name in branch.names}
+    return {name: query.root.find_origins(name) for name in names} if query is not None else {}
 
 
 def _list_tables_of_people(model: Model) -> frozenset[str]:
@@ -358,15 +353,15 @@ def _list_tables_of_people(model: Model) -> frozenset[str]:
     )
 
 
-def _find_personal_source(item: exp.Expr, branch: Scope, people: frozenset[str]) -> str | None:
-    inner = item.unalias()
+def _find_personal_source(
+    own: str, inner: exp.Expr, branch: ScopedSelect, people: frozenset[str]
+) -> str | None:
     if _is_hidden(inner):
         return None
-    for table, column in sorted(find_origins(branch, inner)):
+    for table, column in sorted(branch.find_origins(inner)):
         named = column.lower() == "name" and table.lower() in people
         if (named or is_personal(column)) and not _hides_every_column(inner):
             return f"{table}.{column}" if table else column
-    own = item.alias_or_name
     return "" if is_personal(own) and not isinstance(inner, exp.Literal | exp.Null) else None
 
 

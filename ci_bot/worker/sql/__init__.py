@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         describe_moved_positions,
         list_audit_faults,
         list_clause_keys,
+        list_missing_columns,
         list_standalone_audit_faults,
         pair_clause_queries,
         render_expression_text,
@@ -46,12 +47,12 @@ if TYPE_CHECKING:
     )
     from ci_bot.worker.sql.interval_filters import (
         find_interval_bounds,
-        find_time_column_origins,
         is_interval_predicate,
         list_last_days,
         mentions_interval,
         read_day_macro,
     )
+    from ci_bot.worker.sql.joins import ScopedJoin, split_conditions
     from ci_bot.worker.sql.lineage.document import MOST_INDIRECT, make_impact
     from ci_bot.worker.sql.lineage.sources import (
         ChangedProject,
@@ -62,10 +63,8 @@ if TYPE_CHECKING:
     from ci_bot.worker.sql.model_code import (
         JINJA_PARSER,
         RUN_DATES,
-        find_clock_calls,
         find_clock_calls_in,
         find_environment_reads,
-        find_random_calls,
         find_random_calls_in,
         find_side_effects,
         is_pure_macro,
@@ -84,21 +83,26 @@ if TYPE_CHECKING:
         ExpressionTree,
         ModelQueries,
         ModelQuery,
-        find_column_source,
-        find_origins,
-        find_projection,
         inline_model_queries,
-        iterate_selects,
-        list_grain_columns,
         list_key_columns,
-        list_outer_scopes,
         name_query_part,
         plain_name,
         replace_tables_by_queries,
-        split_conditions,
+    )
+    from ci_bot.worker.sql.nullability import (
+        NEVER,
+        UNKNOWN,
+        find_null_default,
+        find_null_reason,
+        find_value_null_reason,
+    )
+    from ci_bot.worker.sql.selects import (
+        ScopedQuery,
+        ScopedSelect,
+        SelectSource,
+        read_selects,
         table_name,
     )
-    from ci_bot.worker.sql.nullability import NEVER, UNKNOWN, find_null_default, find_null_reason
     from ci_bot.worker.sql.spark_sql import is_spark_dialect, read_as_spark
 
 __getattr__ = open_on_demand(
@@ -135,7 +139,6 @@ __getattr__ = open_on_demand(
             "is_interval_predicate",
             "list_last_days",
             "mentions_interval",
-            "find_time_column_origins",
         ],
         "lineage.document": ["MOST_INDIRECT", "make_impact"],
         "lineage.sources": ["ChangedProject", "ModelDefinition", "LineageModel", "ModelChange"],
@@ -148,9 +151,9 @@ __getattr__ = open_on_demand(
             "render_expression_text",
             "pair_clause_queries",
             "list_clause_keys",
+            "list_missing_columns",
         ],
         "model_query": [
-            "list_grain_columns",
             "list_key_columns",
             "SENTINEL_END",
             "SENTINEL_NOW",
@@ -158,31 +161,36 @@ __getattr__ = open_on_demand(
             "ModelQueries",
             "ModelQuery",
             "ExpressionTree",
-            "split_conditions",
-            "find_column_source",
-            "find_origins",
-            "list_outer_scopes",
             "name_query_part",
             "plain_name",
             "replace_tables_by_queries",
-            "find_projection",
-            "iterate_selects",
-            "table_name",
             "inline_model_queries",
         ],
-        "nullability": ["NEVER", "UNKNOWN", "find_null_default", "find_null_reason"],
+        "nullability": [
+            "NEVER",
+            "UNKNOWN",
+            "find_null_default",
+            "find_null_reason",
+            "find_value_null_reason",
+        ],
+        "selects": [
+            "ScopedQuery",
+            "ScopedSelect",
+            "SelectSource",
+            "read_selects",
+            "table_name",
+        ],
+        "joins": ["ScopedJoin", "split_conditions"],
         "model_code": [
             "JINJA_PARSER",
             "RUN_DATES",
             "list_jinja_macros",
             "is_signal_always_ready",
-            "find_clock_calls",
             "find_clock_calls_in",
             "find_environment_reads",
             "is_pure_macro",
             "is_too_deep",
             "parse_python",
-            "find_random_calls",
             "find_random_calls_in",
             "reads_argument",
             "find_side_effects",

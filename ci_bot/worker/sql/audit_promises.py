@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
 
 from ci_bot.worker.sql.equivalence.blocks import KeyInterner, Term, TermKey, TermOperation
@@ -259,9 +258,8 @@ def bind_audit_arguments(text: str, arguments: Mapping[str, Any], dialect: str) 
 
     Returns the text itself if it cannot be parsed.
     """
-    try:
-        tree = d.parse_one(text, dialect=dialect)
-    except (SqlglotError, ValueError):
+    tree = _parse_audit(text, dialect)
+    if tree is None:
         return text
     values = {name.lower(): value for name, value in arguments.items()}
 
@@ -272,6 +270,13 @@ def bind_audit_arguments(text: str, arguments: Mapping[str, Any], dialect: str) 
     return tree.transform(bind_variable).sql(dialect=dialect)
 
 
+def _parse_audit(text: str, dialect: str) -> exp.Expr | None:
+    try:
+        return d.parse_one(text, dialect=dialect)
+    except Exception:  # it is no SQL, or SQL on which the parser itself fails
+        return None
+
+
 def _compare_inclusion(less: set[TermKey], more: set[TermKey]) -> Strictness | None:
     if less <= more:
         return "stricter"
@@ -279,10 +284,7 @@ def _compare_inclusion(less: set[TermKey], more: set[TermKey]) -> Strictness | N
 
 
 def _parse_condition(text: str, dialect: str, keys: KeyInterner) -> _AuditCondition | None:
-    try:
-        tree = d.parse_one(text, dialect=dialect)
-    except (SqlglotError, ValueError):
-        return None
+    tree = _parse_audit(text, dialect)
     if not isinstance(tree, exp.Select) or tree.args.get("where") is None:
         return None
     try:

@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from ci_bot.protocol.plan import ColumnChange
-from ci_bot.worker.sql.model_query import (
-    ModelQueries,
-    find_column_source,
-    find_origins,
-    find_projection,
-    iterate_selects,
-    list_outer_scopes,
-    plain_name,
-    table_name,
-)
+from ci_bot.worker.sql.model_query import ModelQueries, plain_name
+from ci_bot.worker.sql.selects import table_name
 from ci_bot.worker.sqlmesh_compat import read_column_types_of_sqlmesh
 
 if TYPE_CHECKING:
@@ -113,20 +105,19 @@ def reads_column(model: Model, fqn: str, column: str, queries: ModelQueries) -> 
     if query is None:
         return False
     wanted = plain_name(fqn)
-    for scope in iterate_selects(query.root or query.written_root):
-        sources = {
-            alias: source
-            for alias, (_, source) in scope.selected_sources.items()
+    for select in query.known_root.selects:
+        aliases = {
+            alias
+            for alias, source in select.sources.items()
             if isinstance(source, exp.Table) and _is_named_table(source, wanted)
         }
-        if not sources:
-            continue
-        alone = len(scope.selected_sources) == 1
-        for item in scope.columns:
-            if item.name.lower() == column.lower() and (
-                item.table in sources or (not item.table and alone)
-            ):
-                return True
+        if len(select.read_sources) == 1 and aliases >= select.read_sources.keys():
+            aliases.add("")
+        if any(
+            item.name.lower() == column.lower() and item.table.lower() in aliases
+            for item in select.columns
+        ):
+            return True
     return False
 
 
@@ -165,27 +156,20 @@ def is_assumed_bigint(
         query = queries.query_of(model) if model is not None else None
         if model is None or query is None or getattr(model, "columns_to_types_", None):
             return False
-        branches = list_outer_scopes(query.root)
-        if len(branches) != 1:
-            return False
-        (branch,) = branches
-        item = find_projection(branch, name)
-        if not isinstance(item, exp.Column):
+        branch = query.root.only_branch
+        item = branch.find_result(name) if branch is not None else None
+        if branch is None or not isinstance(item, exp.Column):
             parts = _list_alternatives(item)
             return bool(parts) and all(
                 part.type is not None
                 and _DIGITS.get(str(part.type.this.value), 99) <= _DIGITS["INT"]
                 for part in parts
             )
-        found = find_origins(branch, item)
-        if len(found) != 1:
-            return False
-        ((table, name),) = found
-        if table == plain_name(model.fqn):
-            return False
         # A column is not followed through the model's own CTEs.
-        source = find_column_source(branch, item)
-        model = models.get(table) if isinstance(source, exp.Table) else None
+        source = branch.find_source(item)
+        if not isinstance(source, exp.Table) or table_name(source) == plain_name(model.fqn):
+            return False
+        model, name = models.get(table_name(source)), item.name.lower()
     return False
 
 

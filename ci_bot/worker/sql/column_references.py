@@ -10,18 +10,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
-from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
 from sqlmesh.core.macros import RuntimeStage
 
 from ci_bot.worker.runtime import silence_worker_log
-from ci_bot.worker.sql.model_query import ModelQuery, plain_name, table_name
+from ci_bot.worker.sql.model_query import ModelQuery, plain_name
+from ci_bot.worker.sql.selects import (
+    ScopedQuery,
+    ScopedSelect,
+    SelectSource,
+    read_selects,
+    table_name,
+)
 
 if TYPE_CHECKING:
     from sqlmesh.core.audit import ModelAudit, StandaloneAudit
     from sqlmesh.core.model import Model
-
-ColumnsBySource = dict[str, "frozenset[str] | None"]
 
 ColumnsOf = Callable[[str], frozenset[str] | None]
 
@@ -38,7 +42,7 @@ _HIDDEN = frozenset(
 
 
 def list_missing_columns(
-    query: exp.Expr, columns_of: ColumnsOf
+    query: exp.Expr | ScopedQuery, columns_of: ColumnsOf
 ) -> Iterator[tuple[str, str | None]]:
     """Yields each missing column, with the table that should have it (None: any of several).
 
@@ -47,90 +51,81 @@ def list_missing_columns(
     Args:
         columns_of: the columns of a table in lower case, or None if they are not known.
     """
-    outputs: dict[int, frozenset[str] | None] = {}
-    for scope in traverse_scope(query):  # inner ones come first
-        sources = _list_known_sources(scope, outputs, columns_of)
-        if isinstance(scope.expression, exp.Select):
-            around: list[ColumnsBySource] = []
-            outer = scope.parent if scope.is_subquery else None
-            while outer is not None:
-                around.append(_list_known_sources(outer, outputs, columns_of))
-                outer = outer.parent
-            yield from _list_missing_in_scope(scope, sources, around)
-        outputs[id(scope.expression)] = _list_outputs(scope, sources, outputs)
+    read = query if isinstance(query, ScopedQuery) else read_selects(query)
+    listing = _ListedColumns(columns_of)
+    for select in read.selects:
+        yield from _list_missing_in_select(select, listing)
 
 
-def _list_known_sources(
-    scope: Scope, outputs: dict[int, frozenset[str] | None], columns_of: ColumnsOf
-) -> ColumnsBySource:
-    """The columns of each source of a query, by the source's alias."""
-    return {
-        name.lower(): _list_source_columns(source, outputs, columns_of)
-        for name, (_, source) in scope.selected_sources.items()
-    }
+class _ListedColumns:
+    """The columns of sources, each worked out once; None if they are not known."""
 
+    def __init__(self, columns_of: ColumnsOf) -> None:
+        self._columns_of = columns_of
+        self._known: dict[ScopedQuery, frozenset[str] | None] = {}
 
-def _list_source_columns(
-    source: Any, outputs: dict[int, frozenset[str] | None], columns_of: ColumnsOf
-) -> frozenset[str] | None:
-    if isinstance(source, exp.Table):
+    def map_sources(self, select: ScopedSelect) -> dict[str, frozenset[str] | None]:
+        """The columns of each source of a SELECT, by its alias; behind a PIVOT none is known."""
+        return {
+            alias: None if alias in select.pivoted else self._list_source_columns(source)
+            for alias, source in select.read_sources.items()
+        }
+
+    def _list_source_columns(self, source: SelectSource) -> frozenset[str] | None:
+        if isinstance(source, ScopedQuery):
+            if source not in self._known:
+                self._known[source] = self._list_result_columns(source)
+            return self._known[source]
         # A table with new names for its columns, a function, or an older version of a table.
-        plain = not any(source.args.get(name) for name in ("pivots", "when", "version", "changes"))
         renamed = bool(source.args.get("alias") and source.args["alias"].columns)
-        known = plain and not renamed and isinstance(source.this, exp.Identifier)
-        return columns_of(table_name(source)) if known else None
-    if isinstance(source, Scope):
-        if source.outer_columns:  # `q(a, b)` gives its columns other names
-            return frozenset(name.lower() for name in source.outer_columns)
-        return outputs.get(id(source.expression))
-    return None
+        odd = renamed or any(source.args.get(name) for name in ("when", "version", "changes"))
+        is_named = isinstance(source.this, exp.Identifier)
+        return self._columns_of(table_name(source)) if is_named and not odd else None
 
-
-def _list_outputs(
-    scope: Scope, sources: ColumnsBySource, outputs: dict[int, frozenset[str] | None]
-) -> frozenset[str] | None:
-    """The columns of a query's result; None if they are not known."""
-    expression = scope.expression
-    if isinstance(expression, exp.SetOperation):
-        return outputs.get(id(expression.left.unnest()))
-    if not isinstance(expression, exp.Select) or expression.args.get("laterals"):
-        return None
-    found: set[str] = set()
-    for item in expression.expressions:
-        if item.is_star:
-            read = list(sources.values())
+    def _list_result_columns(self, query: ScopedQuery) -> frozenset[str] | None:
+        if query.names:  # `q(a, b)` gives its columns other names
+            return frozenset(query.names)
+        if not query.branches or query.branches[0].laterals:
+            return None
+        first, found = query.branches[0], set[str]()
+        for name, item in first.results:
+            if not item.is_star:
+                found.add(name)
+                continue
+            read = list(self.map_sources(first).values())
             plain = isinstance(item, exp.Star) and not any(item.args.values())
             if not plain or None in read or not read:
                 return None
             found.update(*(columns for columns in read if columns is not None))
-        elif item.alias_or_name:
-            found.add(item.alias_or_name.lower())
-    return frozenset(found)
+        return frozenset(found - {""})
 
 
-def _list_missing_in_scope(
-    scope: Scope, sources: ColumnsBySource, around: list[ColumnsBySource]
+def _list_missing_in_select(
+    select: ScopedSelect, listing: _ListedColumns
 ) -> Iterator[tuple[str, str | None]]:
-    expression = scope.expression
-    if not sources or expression.args.get("laterals") or expression.args.get("pivots"):
-        return
-    aliases = {item.alias.lower() for item in expression.expressions if item.alias}
-    inner = {id(column) for query in scope.subquery_scopes for column in query.columns}
+    sources = listing.map_sources(select)
+    around = [listing.map_sources(one) for one in select.iterate_selects_around()]
     every = [columns for known in (sources, *around) for columns in known.values()]
-    for column in scope.columns:
+    given = {name for columns in every for name in columns or ()} | _HIDDEN
+    given |= {item.alias.lower() for item in select.node.expressions if item.alias}
+    for column in select.columns:
         name, table = column.name.lower(), column.table.lower()
         if isinstance(column.this, exp.Star) or name in _HIDDEN or _is_lambda_parameter(column):
             continue
         if table in sources:
             known = sources[table]
             if known is not None and name not in known:
-                yield name, _find_alias_table(scope, column.table)
-        elif id(column) not in inner and not any(table in known for known in around):
+                yield name, _find_only_table(select, [table])
+        elif (
+            sources
+            and column.find_ancestor(exp.Select) is select.node
+            and not (select.laterals or select.pivoted)
+            and not any(table in known for known in around)
+        ):
             # A qualifier that is no table is a column, and the rest names a field of it.
             read = column.parts[0].name.lower()
-            given = {each for columns in every for each in columns or ()} | aliases | _HIDDEN
             if None not in every and read not in given:
-                yield read, _find_alias_table(scope, None)
+                yield read, _find_only_table(select, list(sources))
 
 
 def _is_lambda_parameter(column: exp.Column) -> bool:
@@ -145,12 +140,9 @@ def _is_lambda_parameter(column: exp.Column) -> bool:
     return False
 
 
-def _find_alias_table(scope: Scope, alias: str | None) -> str | None:
-    names = [alias] if alias is not None else list(scope.selected_sources)
-    if len(names) != 1:
-        return None
-    source = scope.sources.get(names[0])
-    return table_name(source) if isinstance(source, exp.Table) else None
+def _find_only_table(select: ScopedSelect, aliases: Sequence[str]) -> str | None:
+    table = select.find_table(aliases[0]) if len(aliases) == 1 else None
+    return table_name(table) if table is not None else None
 
 
 # Faults that stop an audit: missing columns, and missing arguments.

@@ -7,24 +7,22 @@ history in each run. A query that filters another column computes rows that SQLM
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
+from typing import Any
 
 from sqlglot import exp
-from sqlglot.optimizer.scope import Scope
 from sqlmesh.core import dialect as d
 
+from ci_bot.worker.sql.joins import RowParts
 from ci_bot.worker.sql.model_query import (
     EPOCH,
     SENTINEL_END,
     SENTINEL_START,
     ModelQuery,
-    find_origins,
-    find_projection,
-    iterate_selects,
-    list_outer_scopes,
 )
-from ci_bot.worker.sqlmesh_compat import FROM
+from ci_bot.worker.sql.selects import ScopedQuery, ScopedSelect
 
 MAX_DEPTH = 12
 _DATES = {
@@ -71,9 +69,9 @@ def find_interval_bounds(query: ModelQuery) -> IntervalBounds:
 
     The written form is read if it shows the structure, else the rendered one.
     """
-    if query.scopes is None:
+    if not query.scopes:
         return IntervalBounds(True, True)  # unknown, so there is no finding
-    return _find_scope_bounds(query.scopes, 0)
+    return _find_query_bounds(query.scopes, 0)
 
 
 def mentions_interval(query: ModelQuery) -> bool:
@@ -105,112 +103,94 @@ def _has_marker(node: exp.Expr | None, side: str) -> bool:
     )
 
 
-def _find_scope_bounds(scope: Scope, depth: int) -> IntervalBounds:
-    expression = scope.expression
+def _find_query_bounds(query: ScopedQuery, depth: int) -> IntervalBounds:
     if depth > MAX_DEPTH:
         return NONE
-    if isinstance(expression, exp.SetOperation):
-        branches = [_find_scope_bounds(branch, depth + 1) for branch in scope.union_scopes or []]
-        if not branches:
-            return NONE
-        if isinstance(expression, exp.Except | exp.Intersect) or _is_recursive(scope):
-            return branches[0]
-        result = branches[0]
-        for branch in branches[1:]:
-            result = result.combine_either(branch)
-        return result
-    leaves = list_outer_scopes(scope)
-    if not isinstance(expression, exp.Select):
-        return _find_scope_bounds(leaves[0], depth + 1) if leaves else NONE
-    return _find_select_bounds(scope, expression, depth)
+    if query.sides:
+        first, second = (_find_query_bounds(side, depth + 1) for side in query.sides)
+        is_first_alone = isinstance(query.expression, exp.Except | exp.Intersect)
+        return first if is_first_alone or _is_recursive(query) else first.combine_either(second)
+    branch = query.only_branch
+    return _find_select_bounds(branch, depth) if branch is not None else NONE
 
 
-def _is_recursive(scope: Scope) -> bool:
-    with_ = scope.expression.find_ancestor(exp.With)
-    return bool(with_ is not None and with_.args.get("recursive"))
+def _is_recursive(query: ScopedQuery) -> bool:
+    """Whether a CTE reads itself: its rows begin with those of the first branch."""
+    cte: Any = query.expression.find_ancestor(exp.CTE) if query.expression is not None else None
+    if cte is None or not cte.parent.args.get("recursive"):
+        return False
+    return any(table.name.lower() == cte.alias.lower() for table in cte.find_all(exp.Table))
 
 
-def _find_select_bounds(scope: Scope, select: exp.Select, depth: int) -> IntervalBounds:
-    result = NONE
-    for clause in ("where", "qualify", "having"):
-        part = select.args.get(clause)
-        if part is not None:
-            result = result.combine_both(find_predicate_bounds(scope, part.this))
-    from_ = select.args.get(FROM)
-    joins = select.args.get("joins") or []
-    if from_ is None:
-        return IntervalBounds(True, True) if not joins else result
-    only_right = any(join.side == "RIGHT" for join in joins)
-    if not only_right:
-        result = result.combine_both(_find_source_bounds(scope, from_.this, depth))
-    for join in joins:
-        if join.side in {"LEFT", "FULL"}:
-            continue
-        on = join.args.get("on")
-        if on is not None and not join.side:
-            result = result.combine_both(find_predicate_bounds(scope, on))
-        result = result.combine_both(_find_source_bounds(scope, join.this, depth))
-    for lateral in select.args.get("laterals") or []:
+def _find_select_bounds(select: ScopedSelect, depth: int) -> IntervalBounds:
+    rows = [_find_row_bounds(select, parts, depth) for parts in select.list_row_parts()]
+    if not rows:
+        return IntervalBounds(True, True)  # it reads no table
+    result = reduce(IntervalBounds.combine_either, rows)
+    for part in select.list_clause_conditions("where", "qualify", "having"):
+        result = result.combine_both(find_predicate_bounds(select, part))
+    for lateral in select.laterals:
         result = result.combine_both(_find_series_bounds(lateral))
     return result
 
 
-def _find_source_bounds(scope: Scope, node: exp.Expr, depth: int) -> IntervalBounds:
-    source = scope.sources.get(node.alias_or_name)
-    if isinstance(source, Scope):
-        inner = _find_scope_bounds(source, depth + 1)
+def _find_row_bounds(select: ScopedSelect, parts: RowParts, depth: int) -> IntervalBounds:
+    found = [_find_source_bounds(select, node, depth) for node in parts.sources]
+    found += [find_predicate_bounds(select, condition) for condition in parts.conditions]
+    return reduce(IntervalBounds.combine_both, found)
+
+
+def _find_source_bounds(select: ScopedSelect, node: exp.Expr, depth: int) -> IntervalBounds:
+    source = select.sources.get(node.alias_or_name.lower())
+    if isinstance(source, ScopedQuery):
+        inner = _find_query_bounds(source, depth + 1)
         return inner if inner.is_bounded else _find_series_bounds(source.expression)
     return NONE if isinstance(node, exp.Table) else _find_series_bounds(node)
 
 
-def _find_series_bounds(node: exp.Expr) -> IntervalBounds:
+def _find_series_bounds(node: exp.Expr | None) -> IntervalBounds:
     """Finds the bounds of a list of dates that start and end limit, as in SEQUENCE(start, end)."""
-    tables = list(node.find_all(exp.Table))
-    if tables:
+    if node is None or node.find(exp.Table) is not None:
         return NONE
     return IntervalBounds(_has_marker(node, "start"), _has_marker(node, "end"))
 
 
-def find_predicate_bounds(scope: Scope, node: exp.Expr) -> IntervalBounds:
+def find_predicate_bounds(select: ScopedSelect, node: exp.Expr) -> IntervalBounds:
     """Finds the bounds of the interval in one boolean expression."""
     if isinstance(node, exp.Paren):
-        return find_predicate_bounds(scope, node.this)
+        return find_predicate_bounds(select, node.this)
     if isinstance(node, exp.And):
-        return find_predicate_bounds(scope, node.this).combine_both(
-            find_predicate_bounds(scope, node.expression)
+        return find_predicate_bounds(select, node.this).combine_both(
+            find_predicate_bounds(select, node.expression)
         )
     if isinstance(node, exp.Or):
-        return find_predicate_bounds(scope, node.this).combine_either(
-            find_predicate_bounds(scope, node.expression)
+        return find_predicate_bounds(select, node.this).combine_either(
+            find_predicate_bounds(select, node.expression)
         )
     if isinstance(node, exp.Not):
         return NONE
-    return _find_comparison_bounds(scope, node)
+    return _find_comparison_bounds(select, node)
 
 
-def _find_comparison_bounds(scope: Scope, node: exp.Expr) -> IntervalBounds:
+def _find_comparison_bounds(select: ScopedSelect, node: exp.Expr) -> IntervalBounds:
     if isinstance(node, exp.Between):
         low, high = _has_marker(node.args["low"], "start"), _has_marker(node.args["high"], "end")
         if low or high or is_interval_predicate(node):
             return IntervalBounds(
                 low,
                 high or _has_marker(node.args["high"], "start"),
-                _list_interval_columns(scope, node.this),
+                frozenset(select.find_origins(node.this)),
             )
         return NONE
     if not is_interval_predicate(node):
         return NONE
-    columns = _list_interval_columns(scope, node)
+    columns = frozenset(select.find_origins(node))
     if isinstance(node, exp.GT | exp.GTE | exp.LT | exp.LTE):
         left = is_interval_predicate(node.this)
         at_least = isinstance(node, exp.GT | exp.GTE) is not left
         return IntervalBounds(lower=at_least, upper=not at_least, columns=columns)
     # Equality, IN, and functions over the interval count as bounds of both ends.
     return IntervalBounds(True, True, columns)
-
-
-def _list_interval_columns(scope: Scope, node: exp.Expr) -> frozenset[tuple[str, str]]:
-    return frozenset(find_origins(scope, node))
 
 
 def read_day_macro(node: exp.Expr) -> str | None:
@@ -224,13 +204,13 @@ def read_day_macro(node: exp.Expr) -> str | None:
     return name if name in {"start_ds", "end_ds", "start_date", "end_date"} else None
 
 
-def list_last_days(query: ModelQuery) -> Iterator[tuple[Scope, exp.Expr, str]]:
+def list_last_days(query: ModelQuery) -> Iterator[tuple[ScopedSelect, exp.Expr, str]]:
     """Columns and casts that a comparison limits to the interval's last day.
 
-    Yields the scope, the column or cast, and the macro of the day.
+    Yields the SELECT, the column or cast, and the macro of the day.
     """
-    for scope in iterate_selects(query.written_root):
-        for test in scope.find_all(exp.Between, exp.LTE, exp.GTE):
+    for select in query.written_root.selects:
+        for test in select.find_all(exp.Between, exp.LTE, exp.GTE):
             if isinstance(test, exp.Between):
                 side, day = test.this, test.args["high"]
             elif isinstance(test, exp.LTE):
@@ -241,15 +221,4 @@ def list_last_days(query: ModelQuery) -> Iterator[tuple[Scope, exp.Expr, str]]:
             if name in {"end_ds", "end_date"} and isinstance(
                 side, exp.Column | exp.Cast | exp.TryCast
             ):
-                yield scope, side, name
-
-
-def find_time_column_origins(roots: Iterable[Scope], name: str) -> set[tuple[str, str]]:
-    """Finds the table columns from which the result's time column is computed."""
-    found: set[tuple[str, str]] = set()
-    for root in roots:
-        for branch in list_outer_scopes(root):
-            item = find_projection(branch, name)
-            if item is not None:
-                found |= find_origins(branch, item)
-    return found
+                yield select, side, name

@@ -136,18 +136,8 @@ def _join_dotted_name(node: ast.AST) -> str | None:
     return None
 
 
-def find_clock_calls(model: Model) -> list[str]:
-    """Finds the calls in a Python model that read the clock, each as it is written."""
-    return find_clock_calls_in(list(iterate_code_trees(model)))
-
-
-def find_random_calls(model: Model) -> list[str]:
-    """Finds the calls in a Python model whose result is random, as `find_clock_calls` does."""
-    return find_random_calls_in(list(iterate_code_trees(model)))
-
-
 def find_clock_calls_in(found: list[ast.AST]) -> list[str]:
-    """Like `find_clock_calls`, for trees that are parsed already."""
+    """Finds the calls in Python code that read the clock, each as it is written."""
     names = map_imports(found)
     hits: list[str] = []
     for tree in found:
@@ -185,7 +175,7 @@ def _find_sql_clock(call: ast.Call) -> str:
 
 
 def find_random_calls_in(found: list[ast.AST]) -> list[str]:
-    """Like `find_random_calls`, for trees that are parsed already."""
+    """Finds the calls in Python code whose result is random, as `find_clock_calls_in` does."""
     names = map_imports(found)
     calls = [item for tree in found for item in iterate_calls(tree, names)]
     seeded = {
@@ -216,23 +206,29 @@ def find_random_calls_in(found: list[ast.AST]) -> list[str]:
     return hits
 
 
-def list_unused_edges(model: PythonModel) -> list[str]:
-    """Lists which of start and end a Python model's function does not use; empty if in doubt."""
-    stored = model.python_env.get(model.entrypoint)
-    tree = parse_python(stored.payload) if stored is not None else None
-    function = (
-        next((node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)), None)
-        if tree is not None
-        else None
-    )
-    if function is None:
-        return []
-    used = {
+def _find_first_function(source: str | None) -> ast.FunctionDef | None:
+    tree = parse_python(source) if source is not None else None
+    nodes = ast.walk(tree) if tree is not None else ()
+    return next((node for node in nodes if isinstance(node, ast.FunctionDef)), None)
+
+
+def _list_names(function: ast.FunctionDef, context: type[ast.expr_context]) -> set[str]:
+    """Lists the names that a function's statements use in one way: to read, or to set."""
+    return {
         node.id
         for statement in function.body
         for node in ast.walk(statement)
-        if isinstance(node, ast.Name)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, context)
     }
+
+
+def list_unused_edges(model: PythonModel) -> list[str]:
+    """Lists which of start and end a Python model's function does not use; empty if in doubt."""
+    stored = model.python_env.get(model.entrypoint)
+    function = _find_first_function(stored.payload) if stored is not None else None
+    if function is None:
+        return []
+    used = _list_names(function, ast.Load)
     rest = function.args.kwarg.arg if function.args.kwarg is not None else None
     if rest in used or "locals" in used:
         return []
@@ -244,16 +240,8 @@ def list_unused_edges(model: PythonModel) -> list[str]:
 def reads_argument(model: PythonModel, name: str) -> bool:
     """Whether the function of a Python model reads the argument `name`."""
     stored = model.python_env.get(model.entrypoint)
-    tree = parse_python(stored.payload) if stored is not None else None
-    if tree is None:
-        return False
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)][:1]
-    return any(
-        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-        for function in functions
-        for part in function.body
-        for node in ast.walk(part)
-    )
+    function = _find_first_function(stored.payload) if stored is not None else None
+    return function is not None and name in _list_names(function, ast.Load)
 
 
 def find_environment_reads(model: Model) -> list[str]:
@@ -284,21 +272,12 @@ def _read_literal_text(node: ast.AST | None) -> str:
 
 def is_signal_always_ready(source: str | None) -> bool:
     """Whether a signal lets every interval through: it returns True, or its whole batch."""
-    tree = parse_python(source) if source is not None else None
-    function = (
-        next((node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)), None)
-        if tree is not None
-        else None
-    )
+    function = _find_first_function(source)
     if function is None:
         return False
     batch = function.args.args[0].arg if function.args.args else None
     returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
-    changed = {
-        node.id
-        for node in ast.walk(function)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
+    changed = _list_names(function, ast.Store)
     return bool(returned) and all(
         (isinstance(value, ast.Constant) and value.value is True)
         or (isinstance(value, ast.Name) and value.id == batch and batch not in changed)

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.scope import Scope, build_scope
 from sqlmesh.core import dialect as d
 from sqlmesh.core.macros import RuntimeStage
 from sqlmesh.utils.errors import SQLMeshError
 
+from ci_bot.worker.sql.joins import split_conditions as split_conditions  # noqa: PLC0414 - for
+from ci_bot.worker.sql.selects import ScopedQuery, read_selects
+from ci_bot.worker.sql.selects import table_name as table_name  # noqa: PLC0414 - `equivalence`
 from ci_bot.worker.sqlmesh_compat import is_scd_type_2, is_sql_model
 
 if TYPE_CHECKING:
@@ -60,7 +62,6 @@ def _walk_nodes(root: exp.Expr | None) -> Iterator[exp.Expr]:
         queue.extend(node.iter_expressions())
 
 
-MAX_DEPTH = 12
 # While SQLMesh loads a project, it renders start and end as the epoch. If a rule must distinguish
 # them, the query is rendered again with days that nobody writes into a model.
 EPOCH = "1970-01-01"
@@ -179,18 +180,23 @@ class ModelQuery:
         )
 
     @cached_property
-    def root(self) -> Scope | None:
-        """The scopes of the rendered form."""
-        return _build_scope(self.rendered_query)
+    def root(self) -> ScopedQuery:
+        """The rendered form with its names resolved."""
+        return read_selects(self.rendered_query)
 
     @cached_property
-    def written_root(self) -> Scope | None:
-        """The scopes of the written form."""
-        return _build_scope(self.written)
+    def written_root(self) -> ScopedQuery:
+        """The written form with its names resolved."""
+        return read_selects(self.written)
 
     @property
-    def scopes(self) -> Scope | None:
-        """The scopes of `tree`: cheaper than `root` if columns need no table names."""
+    def known_root(self) -> ScopedQuery:
+        """The rendered form, or the written one if that is all there is."""
+        return self.root or self.written_root
+
+    @property
+    def scopes(self) -> ScopedQuery:
+        """The form of `tree`: cheaper than `root` if columns need no table names."""
         return self.written_root if self.tree is self.written_tree else self.root
 
 
@@ -237,27 +243,15 @@ def _inline_embedded_models(
     query: exp.Query, embedded: Mapping[str, Model], when: Mapping[str, Any]
 ) -> exp.Query:
     """Inlines the embedded models that a query reads, as SQLMesh does."""
-    names = embedded and {
-        exp.table_name(table, identify=True) for table in query.find_all(exp.Table)
-    }
-    if not names or names.isdisjoint(embedded):
+    if not embedded:
         return query
-
-    def replace_table(node: exp.Expr) -> exp.Expr:
-        model = (
-            embedded.get(exp.table_name(node, identify=True))
-            if isinstance(node, exp.Table)
-            else None
-        )
-        inner = model.render_query(**when) if model is not None else None
-        if model is None or inner is None:
-            return node
-        return _inline_embedded_models(inner, embedded, when).subquery(
-            alias=node.alias or model.view_name
-        )
-
-    found = query.copy().transform(replace_table, copy=False)
-    return cast("exp.Query", found)  # a table is never the root
+    names = {exp.table_name(table, identify=True) for table in query.find_all(exp.Table)}
+    inner = {
+        name: _inline_embedded_models(rendered, embedded, when)
+        for name in names & embedded.keys()
+        if (rendered := embedded[name].render_query(**when)) is not None
+    }
+    return replace_tables_by_queries(query, inner) if inner else query
 
 
 def _list_schema_tables(schema: Mapping[str, Any]) -> Iterator[str]:
@@ -302,93 +296,6 @@ def _is_folded_to_false(query: exp.Expr) -> bool:
     )
 
 
-def _build_scope(query: exp.Query | None) -> Scope | None:
-    if not isinstance(query, exp.Query):
-        return None
-    try:
-        return build_scope(query)
-    except (SqlglotError, RecursionError, KeyError, AttributeError):
-        return None
-
-
-def iterate_selects(root: Scope | None) -> Iterator[Scope]:
-    """Yields `root` and every scope below it whose expression is a SELECT."""
-    if root is None:
-        return
-    for scope in root.traverse():
-        if isinstance(scope.expression, exp.Select):
-            yield scope
-
-
-def list_outer_scopes(root: Scope | None) -> list[Scope]:
-    """Lists the scopes whose projections are the model's columns: one, or a UNION's branches."""
-    if root is None:
-        return []
-    expression = root.expression
-    if isinstance(expression, exp.SetOperation):
-        return [leaf for branch in root.union_scopes or [] for leaf in list_outer_scopes(branch)]
-    if isinstance(expression, exp.Subquery) and root.subquery_scopes:
-        return list_outer_scopes(root.subquery_scopes[0])
-    return [root] if isinstance(expression, exp.Select) else []
-
-
-def find_projection(select: Scope, name: str) -> exp.Expr | None:
-    """Finds the projection with the name `name`, without its alias; None if there is none."""
-    for item in select.expression.expressions:
-        if item.alias_or_name.lower() == name.lower():
-            found: exp.Expr = item.unalias()
-            return found
-    return None
-
-
-def split_conditions(condition: exp.Expr) -> list[exp.Expr]:
-    """Splits a condition at AND: all parts must hold."""
-    if isinstance(condition, exp.Paren):
-        return split_conditions(condition.this)
-    if isinstance(condition, exp.And):
-        return [*split_conditions(condition.this), *split_conditions(condition.expression)]
-    return [condition]
-
-
-def find_column_source(scope: Scope, column: exp.Column) -> exp.Expr | Scope | None:
-    """Finds the source of a column: a table, a scope, or None if unknown."""
-    if column.table:
-        return scope.sources.get(column.table)
-    candidates = list(scope.selected_sources.values())
-    return candidates[0][1] if len(candidates) == 1 else None
-
-
-def find_origins(scope: Scope, node: exp.Expr, depth: int = 0) -> set[tuple[str, str]]:
-    """Finds the (table, column) pairs, in lower case, from which a node's value is computed.
-
-    The table is "" if it is unknown. CTEs and subqueries are followed to the tables below.
-    """
-    found: set[tuple[str, str]] = set()
-    for column in node.find_all(exp.Column):
-        found |= _find_origin(scope, column, depth)
-    return found
-
-
-def _find_origin(scope: Scope, column: exp.Column, depth: int) -> set[tuple[str, str]]:
-    name = column.name.lower()
-    source = find_column_source(scope, column)
-    if isinstance(source, exp.Table):
-        return {(table_name(source), name)}
-    if isinstance(source, Scope) and depth < MAX_DEPTH:
-        found: set[tuple[str, str]] = set()
-        for branch in list_outer_scopes(source):
-            item = find_projection(branch, name)
-            if item is not None and branch is not scope:
-                found |= find_origins(branch, item, depth + 1)
-        return found or {("", name)}
-    return {("", name)}
-
-
-def table_name(table: exp.Table) -> str:
-    """The table as catalog.db.name, in lower case, without quotes and alias."""
-    return ".".join(part.name.lower() for part in table.parts)
-
-
 def plain_name(fqn: str) -> str:
     """A model's name in the form of `table_name`."""
     return fqn.replace('"', "").replace("`", "").lower()
@@ -405,9 +312,9 @@ def name_query_part(node: exp.Expr, query: ModelQuery) -> str:
     if above is None:
         return "the query"
     top = above.parent is None or any(
-        above is scope.expression
+        above is branch.node
         for root in (query.root, query.written_root)
-        for scope in list_outer_scopes(root)
+        for branch in root.branches
     )
     if below.arg_key == "expressions":
         return f"column {below.alias_or_name}" if top else "a column of a subquery"

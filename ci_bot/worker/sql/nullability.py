@@ -8,17 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from sqlglot import exp
-from sqlglot.optimizer.scope import Scope
 
 from ci_bot.worker.sql.audit_promises import list_column_names, read_audit_promises
-from ci_bot.worker.sql.model_query import (
-    find_projection,
-    iterate_selects,
-    list_outer_scopes,
-    split_conditions,
-    table_name,
-)
-from ci_bot.worker.sqlmesh_compat import FROM
+from ci_bot.worker.sql.selects import ScopedQuery, ScopedSelect, table_name
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -73,11 +65,15 @@ def find_null_reason(model: Model, column: str, project: ProjectQueries) -> str:
     if promises.not_null.get(column.lower()):
         return NEVER
     query = project.queries.query_of(model)
-    if query is None or query.root is None:
-        return UNKNOWN
-    items = [(branch, find_projection(branch, column)) for branch in list_outer_scopes(query.root)]
+    return _find_result_null_reason(query.root, column, project, 0) if query else UNKNOWN
+
+
+def _find_result_null_reason(
+    query: ScopedQuery, column: str, project: ProjectQueries, depth: int
+) -> str:
+    items = [(branch, branch.find_result(column)) for branch in query.branches]
     return _choose_worst_reason(
-        UNKNOWN if item is None else _find_expression_null_reason(branch, item, project, 0)
+        UNKNOWN if item is None else find_value_null_reason(branch, item, project, depth)
         for branch, item in items
     )
 
@@ -99,12 +95,10 @@ def find_null_default(model: Model, part: exp.Expr, project: ProjectQueries) -> 
             ),
         )
     query = project.queries.query_of(model)
-    if query is None or query.root is None:
-        return None
-    for branch in list_outer_scopes(query.root):
-        item = find_projection(branch, part.name)
+    for branch in query.root.branches if query is not None else ():
+        item = branch.find_result(part.name)
         found = item and _read_default(
-            item, partial(_find_expression_null_reason, branch, project=project)
+            item, partial(find_value_null_reason, branch, project=project)
         )
         if found:
             return found
@@ -136,9 +130,10 @@ def _choose_worst_reason(reasons: Iterable[str]) -> str:
     return NEVER if found and all(one == NEVER for one in found) else UNKNOWN
 
 
-def _find_expression_null_reason(  # noqa: PLR0911, PLR0912 - one branch for each kind of node reads best
-    scope: Scope, node: exp.Expr, project: ProjectQueries, depth: int = 0
+def find_value_null_reason(  # noqa: PLR0911, PLR0912 - one branch for each kind of node reads best
+    select: ScopedSelect, node: exp.Expr, project: ProjectQueries, depth: int = 0
 ) -> str:
+    """Why a value of a SELECT can be NULL; `NEVER` or `UNKNOWN` otherwise."""
     if depth > MAX_DEPTH:
         return UNKNOWN
     if isinstance(node, exp.Null):
@@ -146,13 +141,13 @@ def _find_expression_null_reason(  # noqa: PLR0911, PLR0912 - one branch for eac
     if isinstance(node, _NEVER):
         return NEVER
     if isinstance(node, exp.Column):
-        return _find_column_null_reason(scope, node, project, depth)
+        return _find_column_null_reason(select, node, project, depth)
     # The parser makes TryCast of Spark's plain CAST, too; only `safe` means TRY_CAST.
     if isinstance(node, exp.TryCast) and node.args.get("safe"):
         return "TRY_CAST gives NULL for what it cannot read"
     if isinstance(node, exp.Coalesce):
         values = (node.this, *node.expressions)
-        parts = [_find_expression_null_reason(scope, value, project, depth + 1) for value in values]
+        parts = [find_value_null_reason(select, value, project, depth + 1) for value in values]
         if NEVER in parts:
             return NEVER
         return parts[0] if UNKNOWN not in parts else UNKNOWN
@@ -164,8 +159,7 @@ def _find_expression_null_reason(  # noqa: PLR0911, PLR0912 - one branch for eac
         if default is None:
             return "its CASE has no ELSE"
         return _choose_worst_reason(
-            _find_expression_null_reason(scope, part, project, depth + 1)
-            for part in (*results, default)
+            find_value_null_reason(select, part, project, depth + 1) for part in (*results, default)
         )
     if isinstance(node, exp.If):
         other = node.args.get("false")
@@ -173,13 +167,13 @@ def _find_expression_null_reason(  # noqa: PLR0911, PLR0912 - one branch for eac
             return "its IF has no other value"
         sides = (node.args["true"], other)
         return _choose_worst_reason(
-            _find_expression_null_reason(scope, side, project, depth + 1) for side in sides
+            find_value_null_reason(select, side, project, depth + 1) for side in sides
         )
     if isinstance(node, _PASSING_ON):
-        return _find_expression_null_reason(scope, node.this, project, depth + 1)
+        return find_value_null_reason(select, node.this, project, depth + 1)
     if isinstance(node, exp.Concat | exp.DPipe | exp.Binary):
         columns = [
-            _find_expression_null_reason(scope, one, project, depth + 1)
+            find_value_null_reason(select, one, project, depth + 1)
             for one in node.find_all(exp.Column)
         ]
         return _choose_worst_reason(columns)
@@ -187,25 +181,19 @@ def _find_expression_null_reason(  # noqa: PLR0911, PLR0912 - one branch for eac
 
 
 def _find_column_null_reason(
-    scope: Scope, column: exp.Column, project: ProjectQueries, depth: int
+    select: ScopedSelect, column: exp.Column, project: ProjectQueries, depth: int
 ) -> str:
-    if _is_filtered_not_null(scope, column):
+    if any(_rejects_null(part, column) for part in select.list_conditions()):
         return NEVER
-    name = column.name.lower()
-    alias, source = column.table, scope.sources.get(column.table)
-    if not alias and len(scope.selected_sources) == 1:
-        alias, (_, source) = next(iter(scope.selected_sources.items()))
-    how = _find_unmatched_join(scope.expression, alias)
+    alias, source = column.table, select.find_source(column)
+    if not alias and source is not None:
+        (alias,) = select.read_sources
+    how = select.find_outer_join(alias)
     if how:
         return f"rows without a match have none (`{alias}` comes by {how})"
-    if isinstance(source, Scope):
-        found = [(branch, find_projection(branch, name)) for branch in list_outer_scopes(source)]
-        return _choose_worst_reason(
-            UNKNOWN
-            if item is None or branch is scope
-            else _find_expression_null_reason(branch, item, project, depth + 1)
-            for branch, item in found
-        )
+    name = column.name.lower()
+    if isinstance(source, ScopedQuery):
+        return _find_result_null_reason(source, name, project, depth + 1)
     if isinstance(source, exp.Table):
         return _find_table_null_reason(table_name(source), name, project, depth)
     return UNKNOWN
@@ -220,14 +208,8 @@ def _find_table_null_reason(table: str, name: str, project: ProjectQueries, dept
     ):
         return NEVER
     query = project.queries.query_of(model)
-    if query is not None and query.root is not None:
-        above = _choose_worst_reason(
-            UNKNOWN
-            if item is None
-            else _find_expression_null_reason(branch, item, project, depth + 1)
-            for branch in list_outer_scopes(query.root)
-            for item in [find_projection(branch, name)]
-        )
+    if query is not None:
+        above = _find_result_null_reason(query.root, name, project, depth + 1)
         if above != UNKNOWN:
             return above
     return _find_null_test(table, name, project)
@@ -237,12 +219,12 @@ def _find_null_test(table: str, name: str, project: ProjectQueries) -> str:
     """The reason if another query of the project tests the column for NULL; else UNKNOWN."""
     for model in project.models.values():
         query = project.queries.query_of(model)
-        if query is None or query.root is None:
+        if query is None or not any(
+            table_name(one) == table for one in query.rendered_tree.find_all(exp.Table)
+        ):
             continue
-        if not any(table_name(one) == table for one in query.rendered_tree.find_all(exp.Table)):
-            continue
-        for scope in iterate_selects(query.root):
-            for test in scope.expression.find_all(exp.Coalesce, exp.Is):
+        for select in query.root.selects:
+            for test in select.node.find_all(exp.Coalesce, exp.Is):
                 column = test.this
                 while isinstance(column, exp.Cast | exp.Trim | exp.Upper | exp.Lower | exp.Paren):
                     column = column.this
@@ -250,45 +232,17 @@ def _find_null_test(table: str, name: str, project: ProjectQueries) -> str:
                     continue
                 if isinstance(test, exp.Is) and not isinstance(test.expression, exp.Null):
                     continue
-                source = scope.sources.get(column.table)
+                source = select.find_table(column.table)
                 if (
-                    isinstance(source, exp.Table)
+                    source is not None
                     and table_name(source) == table
-                    and not _find_unmatched_join(scope.expression, column.table)
+                    and not select.find_outer_join(column.table)
                 ):
                     return (
                         f"`{project.name_of_table(model.fqn)}` tests whether it is NULL in its "
                         "source"
                     )
     return UNKNOWN
-
-
-def _find_unmatched_join(select: exp.Expr, alias: str) -> str:
-    """The outer join that keeps rows without a match in a source; "" if there is none."""
-    if not alias or not isinstance(select, exp.Select):
-        return ""
-    first = select.args.get(FROM)
-    before = {first.this.alias_or_name} if first is not None else set()
-    found = ""
-    for join in select.args.get("joins") or []:
-        mine = join.this.alias_or_name
-        if (mine == alias and join.side in {"LEFT", "FULL"}) or (
-            alias in before and join.side in {"RIGHT", "FULL"}
-        ):
-            found = f"{join.side} JOIN"
-        before.add(mine)
-    return found
-
-
-def _is_filtered_not_null(scope: Scope, column: exp.Column) -> bool:
-    """Whether a condition on every row is never true if the column is NULL."""
-    select = scope.expression
-    where = select.args.get("where")
-    conditions = list(split_conditions(where.this)) if where is not None else []
-    for join in select.args.get("joins") or []:
-        if not join.side and join.args.get("on") is not None:
-            conditions += split_conditions(join.args["on"])
-    return any(_rejects_null(part, column) for part in conditions)
 
 
 def _rejects_null(condition: exp.Expr, column: exp.Column) -> bool:

@@ -14,7 +14,7 @@ facts about its functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -169,10 +169,10 @@ def _differs_as_predicate(node: exp.Expr) -> bool:
 
 
 def _differs_as_set(node: exp.Expr) -> bool:
-    level = _SETS.get(type(node), 0)
+    level = _SETS[type(node)]
     for branch, least in ((node.this, level), (node.expression, level + 1)):
         if isinstance(branch, exp.SetOperation) and (
-            _SETS.get(type(branch), 0) < least or any(branch.args.get(end) for end in _END_OF_SET)
+            _SETS[type(branch)] < least or any(branch.args.get(end) for end in _END_OF_SET)
         ):
             return True
     return False
@@ -200,33 +200,34 @@ def _put_operators_right(node: exp.Expr, tree: exp.Expr) -> exp.Expr:
     root = node
     while root.parent is not None and type(root.parent) in _VALUES:
         root = root.parent
-    items = list(_flatten_operators(root))
+    items = list(_flatten_operators(root, _VALUES))
     if any(_binding_level(item) < _SIGN for item in items[::2]):
         return tree
     for above in _iterate_ancestors(root):  # worked out from another tree
         above._type = None
     place = root.parent, root.arg_key, root.index
-    built = _climb_operators(items, _COMPARISON)
+    built = _climb_operators(items, _COMPARISON, _VALUES)
     return _put_in_place(built, place, tree)
 
 
-def _flatten_operators(node: exp.Expr) -> Iterator[exp.Expr]:
+def _flatten_operators(node: exp.Expr, levels: Mapping[type, int]) -> Iterator[exp.Expr]:
     """Operands and operators as they follow each other in the text."""
-    if type(node) not in _VALUES:
+    if type(node) not in levels:
         yield node
         return
-    yield from _flatten_operators(node.this)
+    yield from _flatten_operators(node.this, levels)
     yield node
-    yield from _flatten_operators(node.expression)
+    yield from _flatten_operators(node.expression, levels)
 
 
-def _climb_operators(items: list[exp.Expr], least: int) -> exp.Expr:
+def _climb_operators(items: list[exp.Expr], least: int, levels: Mapping[type, int]) -> exp.Expr:
     """The tree of `items` from the first on, by Spark's levels; takes away what it has used."""
     found = items.pop(0)
-    while items and _VALUES[type(items[0])] >= least:
+    while items and levels[type(items[0])] >= least:
         operator = items.pop(0)
-        right = _climb_operators(items, _VALUES[type(operator)] + 1)
-        rest = {k: v for k, v in operator.args.items() if k not in {"this", "expression"}}
+        right = _climb_operators(items, levels[type(operator)] + 1, levels)
+        left_out = {"this", "expression", *_END_OF_SET}
+        rest = {k: v for k, v in operator.args.items() if k not in left_out}
         found = type(operator)(this=found, expression=right, **rest)
     return found
 
@@ -245,7 +246,7 @@ def _put_sets_right(tree: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.SetOperation) and not isinstance(node.parent, exp.SetOperation)
     ]
     for root in roots:
-        items = list(_flatten_set_operations(root))
+        items = list(_flatten_operators(root, _SETS))
         if not any(_differs_as_set(item) for item in items[1::2]) or any(
             item.args.get(end) for item in items[1::2] if item is not root for end in _END_OF_SET
         ):
@@ -256,31 +257,11 @@ def _put_sets_right(tree: exp.Expr) -> exp.Expr:
             if name in _END_OF_SET and value is not None
         }
         place = root.parent, root.arg_key, root.index
-        built = _climb_sets(items, 0)
+        built = _climb_operators(items, 0, _SETS)
         for name, value in ends.items():
             built.set(name, value)
         tree = _put_in_place(built, place, tree)
     return tree
-
-
-def _flatten_set_operations(node: exp.Expr) -> Iterator[exp.Expr]:
-    if not isinstance(node, exp.SetOperation):
-        yield node
-        return
-    yield from _flatten_set_operations(node.this)
-    yield node
-    yield from _flatten_set_operations(node.expression)
-
-
-def _climb_sets(items: list[exp.Expr], least: int) -> exp.Expr:
-    found = items.pop(0)
-    while items and _SETS.get(type(items[0]), 0) >= least:
-        operator = items.pop(0)
-        right = _climb_sets(items, _SETS.get(type(operator), 0) + 1)
-        left_out = {"this", "expression", *_END_OF_SET}
-        rest = {k: v for k, v in operator.args.items() if k not in left_out}
-        found = type(operator)(this=found, expression=right, **rest)
-    return found
 
 
 def _put_in_place(built: exp.Expr, place: tuple[Any, Any, Any], tree: exp.Expr) -> exp.Expr:

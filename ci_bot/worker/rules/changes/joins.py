@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlglot import exp
-
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.declared_keys import list_fixed_columns, list_unique_keys
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.sql import JoinMeaning, QueryMeaning, iterate_selects, plain_name, table_name
+from ci_bot.worker.sql import JoinMeaning, QueryMeaning, plain_name, table_name
 
 CHANGED = find_rule("join-changed")
 MULTIPLIES = find_rule("join-may-multiply")
@@ -134,16 +132,14 @@ def find_multiplying_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
     if not fresh_nodes:
         return
     models = {plain_name(name): model for name, model in inputs.after.items()}
-    for scope in iterate_selects(pair.query_after.root):
-        for join in scope.expression.args.get("joins") or []:
-            if not any(join is node for node in fresh_nodes):
-                continue
-            source = scope.sources.get(join.this.alias_or_name)
-            if not isinstance(source, exp.Table):
+    for select in pair.query_after.root.selects:
+        for join in select.joins:
+            source = select.find_table(join.alias)
+            if source is None or not any(join.node is node for node in fresh_nodes):
                 continue
             keys = list_unique_keys(models.get(table_name(source)))
             fixed = list_fixed_columns(join)
-            if not keys or any(key <= fixed for key in keys) or join.kind == "CROSS":
+            if not keys or any(key <= fixed for key in keys) or join.node.kind == "CROSS":
                 continue
             key = min(keys, key=lambda item: (len(item - fixed), sorted(item)))
             partner = inputs.names.short_name(table_name(source))

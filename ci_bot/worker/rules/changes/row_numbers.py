@@ -4,7 +4,7 @@ that leaves them to chance.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot import exp
@@ -13,7 +13,7 @@ from ci_bot.protocol.plan import Severity
 from ci_bot.worker.rules.changes.rows import DECIDES_ORDER, TIES
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.declared_keys import list_unique_keys
+from ci_bot.worker.rules.models.declared_keys import find_places, list_unique_keys
 from ci_bot.worker.rules.models.fan_outs import list_source_keys
 from ci_bot.worker.rules.models.value_types import ValueTypes, name_family
 from ci_bot.worker.rules.observation import RuleObservation
@@ -21,15 +21,12 @@ from ci_bot.worker.rules.registry import on_change, on_new_model
 from ci_bot.worker.sql import (
     ModelQueries,
     ModelQuery,
-    iterate_selects,
-    list_outer_scopes,
+    ScopedSelect,
     plain_name,
     table_name,
 )
-from ci_bot.worker.sqlmesh_compat import FROM
 
 if TYPE_CHECKING:
-    from sqlglot.optimizer.scope import Scope
     from sqlmesh.core.model import Model
 
 # Of equal rows, these take one, or number them.
@@ -57,11 +54,11 @@ def find_numbers_in_new_models(model: Model, inputs: RuleInputs) -> Iterator[Rul
 
 
 def _observe_numbers(
-    model: Model, query: ModelQuery, known: Mapping[str, exp.Expr], inputs: RuleInputs
+    model: Model, query: ModelQuery, known: Collection[str], inputs: RuleInputs
 ) -> Iterator[RuleObservation]:
     models = {plain_name(fqn): one for fqn, one in inputs.after.items()}
-    for name, window in _list_changed_row_numbers(query).items():
-        if name not in known and _does_window_leave_ties(window, models):
+    for name, (select, window) in _list_changed_row_numbers(query).items():
+        if name not in known and _does_window_leave_ties(window, select, models):
             yield RuleObservation(
                 TIES,
                 f"`{name}` hangs on an order that does not tell every row from the others: of "
@@ -73,42 +70,38 @@ def _observe_numbers(
             )
 
 
-def _list_changed_row_numbers(query: ModelQuery) -> dict[str, exp.Expr]:
+def _list_changed_row_numbers(query: ModelQuery) -> dict[str, tuple[ScopedSelect, exp.Window]]:
     """Lists result columns that are a ROW_NUMBER, LAG and the like of the outer query, by name."""
     return {
-        item.alias_or_name.lower(): window
-        for branch in list_outer_scopes(query.root)
-        for item in branch.expression.expressions
-        for window in [item.unalias()]
+        name: (branch, window)
+        for branch in query.root.branches
+        for name, window in branch.results
         if isinstance(window, exp.Window) and isinstance(window.this, _PICKING)
     }
 
 
-def _does_window_leave_ties(window: exp.Expr, models: Mapping[str, Model]) -> bool:
+def _does_window_leave_ties(
+    window: exp.Window, select: ScopedSelect, models: Mapping[str, Model]
+) -> bool:
     """Whether known keys show that rows may be equal in a window: no table's key is in it."""
-    select = window.find_ancestor(exp.Select)
-    source = select.args.get(FROM) if select is not None else None
-    if select is None or source is None or select.args.get("group") or select.args.get("distinct"):
+    if _combines_rows(select):
         return False
-    tables = [source.this, *(join.this for join in select.args.get("joins") or ())]
-    keys = [
-        key
-        for table in tables
-        if isinstance(table, exp.Table)
-        for key in list_unique_keys(models.get(table_name(table)))
-    ]
-    function = window.this
-    ordered = {key.find(exp.Column) for key in getattr(window.args.get("order"), "expressions", ())}
-    if function.this in ordered:
+    tables = [one for one in select.sources.values() if isinstance(one, exp.Table)]
+    keys = [key for table in tables for key in list_unique_keys(models.get(table_name(table)))]
+    order = _list_order(window)
+    if window.this.this in {node.find(exp.Column) for node in order}:
         return False  # equal rows have the same value
-    clauses = [*(window.args.get("partition_by") or ()), window.args.get("order")]
-    held = {
-        column.name.lower()
-        for clause in clauses
-        if clause is not None
-        for column in clause.find_all(exp.Column)
-    }
+    held = _list_read_names((*(window.args.get("partition_by") or ()), *order))
     return bool(keys) and not any(key <= held for key in keys)
+
+
+def _combines_rows(select: ScopedSelect) -> bool:
+    args = select.node.args
+    return select.start is None or bool(args.get("group") or args.get("distinct"))
+
+
+def _list_read_names(nodes: Iterable[exp.Expr]) -> set[str]:
+    return {name for node in nodes for _, name in find_places(node)}
 
 
 # The pick of one row among several: WHERE n = 1, or QUALIFY.
@@ -123,7 +116,7 @@ _COARSE = {"date", "boolean"}
 class _Pick(NamedTuple):
     subject: str
     window: exp.Window
-    scope: Scope
+    select: ScopedSelect
 
 
 def _observe_picks(
@@ -163,11 +156,11 @@ def _list_picks(query: ModelQuery) -> Iterator[_Pick]:
     tests = list(tree.find_all(exp.EQ, exp.LTE, exp.LT)) if tree is not None else []
     firsts = [test.this.unnest() for test in tests if _keeps_first(test)]
     names = {node.name.lower() for node in firsts if isinstance(node, exp.Column)}
-    for scope in iterate_selects(query.root):
-        for window in scope.expression.find_all(exp.Window):
+    for select in query.root.selects:
+        for window in select.node.find_all(exp.Window):
             item = window.parent
             named = isinstance(item, exp.Alias) and item.alias.lower() in names
-            if window.find_ancestor(exp.Select) is not scope.expression or not (
+            if window.find_ancestor(exp.Select) is not select.node or not (
                 isinstance(window.this, _RANKING)
                 and (named or any(window is node for node in firsts))
             ):
@@ -179,7 +172,7 @@ def _list_picks(query: ModelQuery) -> Iterator[_Pick]:
                 for nodes in (window.args.get("partition_by") or (), _list_order(window))
             ]
             subject = f"{window.this.sql_name()} by {columns[0] or 'nothing'}, order {columns[1]}"
-            yield _Pick(subject, window, scope)
+            yield _Pick(subject, window, select)
 
 
 def _keeps_first(test: exp.Expr) -> bool:
@@ -201,23 +194,15 @@ def _may_tie(pick: _Pick, model: Model) -> bool:
         names = {part.name.lower() for part in parts if isinstance(part, exp.Column)}
         return any(key <= names for key in list_unique_keys(model))
     shared = {*parts, *_list_order(pick.window)}
-    return any(
-        item.unalias() not in shared
-        for item in pick.scope.expression.expressions
-        if item.unalias() is not pick.window
-    )
+    return any(item not in shared for _, item in pick.select.results if item is not pick.window)
 
 
 def _weigh_pick(pick: _Pick, models: Mapping[str, Model], types: ValueTypes) -> Severity | None:
     """The severity of a pick by its order: a day has many rows, a moment hardly ever two."""
-    select = pick.scope.expression
-    start = select.args.get(FROM)
-    if start is None or select.args.get("group") or select.args.get("distinct"):
+    if _combines_rows(pick.select):
         return None
-    aliases = [start.this.alias_or_name]
-    aliases += [join.this.alias_or_name for join in select.args.get("joins") or ()]
     keys = [
-        key for alias in aliases for key in list_source_keys(pick.scope.sources.get(alias), models)
+        key for source in pick.select.sources.values() for key in list_source_keys(source, models)
     ]
     parts = pick.window.args.get("partition_by") or []
     order = [
@@ -225,15 +210,13 @@ def _weigh_pick(pick: _Pick, models: Mapping[str, Model], types: ValueTypes) -> 
         for node in _list_order(pick.window)
         if node not in parts and any(node.find_all(exp.Column))
     ]
-    held = {
-        column.name.lower() for node in (*parts, *order) for column in node.find_all(exp.Column)
-    }
+    held = _list_read_names((*parts, *order))
     if any(key <= held for key in keys):
         return None
     if not order:
         return "high"
     families = [
-        "date" if isinstance(node, _TRUNCATED) else name_family(types.find_type(pick.scope, node))
+        "date" if isinstance(node, _TRUNCATED) else name_family(types.find_type(pick.select, node))
         for node in order
     ]
     if set(families) <= (_COARSE | {"text"} if keys else _COARSE):

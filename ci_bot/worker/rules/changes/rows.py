@@ -24,7 +24,6 @@ from ci_bot.worker.sql import (
     describe_moved_positions,
     find_interval_bounds,
     list_clause_keys,
-    list_outer_scopes,
     pair_clause_queries,
     plain_name,
     render_expression_text,
@@ -468,11 +467,11 @@ def _is_full_join_in_groups(pair: ModelPair, old: QueryMeaning, new: QueryMeanin
     group, the rows of the parts are not combined.
     """
     query, (before, after) = pair.query_after, pair.both_trees
-    grouped = list_outer_scopes(query.root) if query is not None else []
+    grouped = query.root.only_branch if query is not None else None
     return (
         _replace_full_joins(old, new)
-        and len(grouped) == 1
-        and grouped[0].expression.args.get("group") is not None
+        and grouped is not None
+        and grouped.node.args.get("group") is not None
         and not new.joins
         and _list_tables(before) == _list_tables(after)
     )

@@ -16,7 +16,7 @@ from ci_bot.worker.rules.models.storage import OVERWRITING
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change, on_new_model
 from ci_bot.worker.rules.statement_rules import iterate_model_statements
-from ci_bot.worker.sql import find_time_column_origins, list_column_names
+from ci_bot.worker.sql import list_column_names
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -186,14 +186,13 @@ def _list_partitions_beside_time(pair: ModelPair, added: set[str]) -> list[str]:
     """
     model, query = pair.after, pair.query_after
     time = model.time_column
-    if time is None or model.forward_only or model.dialect not in OVERWRITING:
+    if time is None or query is None or model.forward_only or model.dialect not in OVERWRITING:
         return []
-    roots = [query.scopes] if query is not None and query.scopes is not None else []
-    of_time = find_time_column_origins(roots, time.column.name)
+    of_time = query.scopes.find_origins(time.column.name)
     return sorted(
         name
         for name in added - {time.column.name.lower()}
-        if not (origins := find_time_column_origins(roots, name)) or not origins <= of_time
+        if not (origins := query.scopes.find_origins(name)) or not origins <= of_time
     )
 
 

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
-from sqlglot.optimizer.scope import build_scope
 from sqlmesh.core import dialect as d
 
 from ci_bot.protocol.rules import find_rule
@@ -20,10 +19,11 @@ from ci_bot.worker.sql import (
     SENTINEL_NOW,
     ExpressionTree,
     ModelQuery,
-    find_clock_calls,
-    find_random_calls,
-    list_outer_scopes,
+    find_clock_calls_in,
+    find_random_calls_in,
+    iterate_code_trees,
     name_query_part,
+    read_selects,
     reads_argument,
 )
 from ci_bot.worker.sqlmesh_compat import is_python_model, is_scd_type_2, is_scd_type_2_by_column
@@ -86,7 +86,7 @@ class CurrentTime(ModelRule):
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if is_python_model(model):
-            if calls := find_clock_calls(model):
+            if calls := find_clock_calls_in(list(iterate_code_trees(model))):
                 yield self.make_observation(
                     model,
                     lambda calls: (
@@ -176,7 +176,7 @@ class RandomValue(ModelRule):
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if model.is_python:
-            if calls := find_random_calls(model):
+            if calls := find_random_calls_in(list(iterate_code_trees(model))):
                 yield self.make_observation(
                     model,
                     lambda calls: (
@@ -240,10 +240,12 @@ def _is_only_stamp(query: ModelQuery, calls: int, model: Model) -> bool:
     No other value or row depends on such a column. It does not count if the table is stored or
     matched by it.
     """
-    items = [
-        item for scope in list_outer_scopes(query.scopes) for item in scope.expression.expressions
+    stamps = [
+        name
+        for branch in query.scopes.branches
+        for name, item in branch.results
+        if isinstance(_strip_cast(item), _CLOCK)
     ]
-    stamps = [item.alias_or_name.lower() for item in items if isinstance(_strip_cast(item), _CLOCK)]
     return len(stamps) == calls and not any(
         _does_column_decide_rows(name, model) for name in stamps
     )
@@ -271,7 +273,7 @@ def _list_run_times(query: ModelQuery, model: Model) -> list[str]:
     A template has no variables with a position: there the values that a run inserts are listed.
     """
     if query.written is None:
-        root = build_scope(query.rendered_apart) if query.rendered_apart is not None else None
+        root = read_selects(query.rendered_apart)
         times = [
             ("execution_ts", literal)
             for literal in ExpressionTree(query.rendered_apart).find_all(exp.Literal)
@@ -285,11 +287,9 @@ def _list_run_times(query: ModelQuery, model: Model) -> list[str]:
             if var.name.lower().startswith(_OF_THE_RUN)
         ]
     stamps: set[int] = set()
-    for scope in list_outer_scopes(root):
-        for item in scope.expression.expressions:
-            if item.find(exp.Column) is None and not _does_column_decide_rows(
-                item.alias_or_name.lower(), model
-            ):
+    for branch in root.branches:
+        for name, item in branch.results:
+            if item.find(exp.Column) is None and not _does_column_decide_rows(name, model):
                 stamps.update(id(node) for node in item.find_all(d.MacroVar, exp.Literal))
     return [
         f"{name} in {name_query_part(node, query)}"
@@ -333,8 +333,7 @@ def _is_condition_on_rows(node: exp.Expr) -> bool:
     return isinstance(above, exp.Where | exp.Having | exp.Qualify | exp.Join)
 
 
-def _strip_cast(item: exp.Expr) -> exp.Expr:
-    node = item.unalias()
+def _strip_cast(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Cast | exp.TryCast | exp.Paren):
         node = node.this
     return node

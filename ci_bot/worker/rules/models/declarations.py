@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
-from sqlglot.optimizer.scope import Scope
 from sqlmesh.core import dialect as d
 from sqlmesh.core.linter.rules.builtin import AmbiguousOrInvalidColumn
 
@@ -18,9 +17,10 @@ from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import (
     ModelQuery,
+    ScopedSelect,
     find_environment_reads,
     iterate_code_trees,
-    iterate_selects,
+    list_missing_columns,
     plain_name,
     table_name,
 )
@@ -97,11 +97,11 @@ class SelectStar(ModelRule):
         tree = query.written_tree if query.written is not None else query.rendered_tree
         if not any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
             return
-        for scope in iterate_selects(root):
-            for item in scope.expression.expressions:
+        for select in root.selects:
+            for item in select.node.expressions:
                 if not item.is_star or isinstance(item.unalias(), exp.Count):
                     continue
-                tables = sorted(set(_iterate_tables_under_star(item, scope)))
+                tables = sorted(set(_iterate_tables_under_star(item, select)))
                 if not tables:
                     continue
                 known = [self.project.by_table.get(name) for name in tables]
@@ -122,16 +122,12 @@ class SelectStar(ModelRule):
                 )
 
 
-def _iterate_tables_under_star(item: exp.Expr, scope: Scope) -> Iterator[str]:
+def _iterate_tables_under_star(item: exp.Expr, select: ScopedSelect) -> Iterator[str]:
     """Yields tables that a star reads directly; a CTE that names its columns counts as a list."""
-    table = item.table if isinstance(item, exp.Column) else ""
-    for alias, (_, source) in scope.selected_sources.items():
-        if table and alias != table:
-            continue
-        if isinstance(source, exp.Table):
+    table = item.table.lower() if isinstance(item, exp.Column) else ""
+    for alias, source in select.read_sources.items():
+        if isinstance(source, exp.Table) and table in {"", alias}:
             yield table_name(source)
-        elif not isinstance(source, Scope):
-            continue
 
 
 @on_model
@@ -175,7 +171,8 @@ class MissingColumn(ModelRule):
         violated = model.violated_rules_for_query
         if not violated.get(AmbiguousOrInvalidColumn):
             return
-        for table, column in sorted(set(iterate_unresolved_columns(query, self.project.by_table))):
+        missing = list_missing_columns(query.known_root, self.project.columns_of)
+        for table, column in sorted({(table, name) for name, table in missing if table}):
             called = self.project.name_of_table(table)
             yield self.make_observation(
                 model,
@@ -184,29 +181,6 @@ class MissingColumn(ModelRule):
                 subject=[f"{called} {column}"],
                 anchors=(column,),
             )
-
-
-def iterate_unresolved_columns(
-    query: ModelQuery, by_table: Mapping[str, Model]
-) -> Iterator[tuple[str, str]]:
-    """Yields (table, column) pairs that a query reads although the table has no such column."""
-    for scope in iterate_selects(query.root or query.written_root):
-        sources = scope.selected_sources
-        single = next(iter(sources.values()))[1] if len(sources) == 1 else None
-        aliases = {item.alias.lower() for item in scope.expression.expressions if item.alias}
-        generated = bool(scope.expression.args.get("laterals"))
-        for column in scope.columns:
-            source = scope.sources.get(column.table) if column.table else single
-            if not isinstance(source, exp.Table) or (not column.table and generated):
-                continue
-            model = by_table.get(table_name(source))
-            types = model.columns_to_types if model is not None else None
-            if not types or "*" in types or column.name == "*":
-                continue
-            known = {name.lower() for name in types}
-            name = column.name.lower()
-            if name not in known and not (not column.table and name in aliases):
-                yield table_name(source), name
 
 
 # The tables that a Python model reads, compared with its `depends_on`.

@@ -13,20 +13,19 @@ from ci_bot.worker.rules.observation import quote_names
 from ci_bot.worker.sql import (
     ModelQueries,
     ModelQuery,
-    find_projection,
+    ScopedJoin,
+    ScopedSelect,
     list_column_names,
-    list_outer_scopes,
     plain_name,
     read_audit_promises,
-    split_conditions,
     table_name,
 )
-from ci_bot.worker.sqlmesh_compat import FROM
 
 if TYPE_CHECKING:
-    from sqlglot.optimizer.scope import Scope
     from sqlmesh.core.model import Model
 
+# A table's alias and its column, in lower case.
+Place = tuple[str, str]
 _RANGES = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 _BOTH_ENDS = 2
 _VALIDITY = {"valid_from", "valid_to"}
@@ -47,26 +46,40 @@ def list_unique_keys(model: Model | None) -> list[frozenset[str]]:
     return sorted((key for key in found if key), key=sorted)
 
 
-def list_fixed_columns(join: exp.Join) -> frozenset[str]:
-    """Lists columns of a join's partner that the join compares for equality, without a function."""
-    mine = join.this.alias_or_name
-    found = {key.name.lower() for key in join.args.get("using") or []}
-    on = join.args.get("on")
-    parts = [] if on is None else on.flatten() if isinstance(on, exp.And) else [on]
-    for part in parts:
-        inner = part.unnest()
-        if isinstance(inner, exp.EQ | exp.NullSafeEQ):
-            for side, other in ((inner.this, inner.expression), (inner.expression, inner.this)):
-                if (
-                    isinstance(side, exp.Column)
-                    and side.table == mine
-                    and not any(column.table == mine for column in other.find_all(exp.Column))
-                ):
-                    found.add(side.name.lower())
-        elif isinstance(inner, exp.Is) and isinstance(inner.this, exp.Column):
+def iterate_equalities(
+    conditions: Iterable[exp.Expr],
+) -> Iterator[tuple[Place, frozenset[Place]]]:
+    """Yields columns that conditions make equal to something, with the columns of that."""
+    for condition in conditions:
+        part = condition.unnest()
+        if isinstance(part, exp.EQ | exp.NullSafeEQ):
+            for side, other in ((part.this, part.expression), (part.expression, part.this)):
+                column = side.unnest()
+                if isinstance(column, exp.Column):
+                    owner, places = find_place(column), frozenset(find_places(other))
+                    if owner[0] not in {alias for alias, _ in places}:
+                        yield owner, places
+        elif isinstance(part, exp.Is) and isinstance(part.this, exp.Column):
             # valid_to IS NULL selects the current row of a history.
-            found |= {inner.this.name.lower(), "valid_from"}
-    return frozenset(found)
+            alias, name = find_place(part.this)
+            for one in {name, *_VALIDITY}:
+                yield (alias, one), frozenset()
+
+
+def find_place(column: exp.Column) -> Place:
+    """The alias and the name of a column, in lower case."""
+    return column.table.lower(), column.name.lower()
+
+
+def find_places(node: exp.Expr) -> set[Place]:
+    """The columns of an expression."""
+    return set(map(find_place, node.find_all(exp.Column)))
+
+
+def list_fixed_columns(join: ScopedJoin) -> frozenset[str]:
+    """Lists columns of a join's partner that the join compares for equality, without a function."""
+    found = (place for place, _ in iterate_equalities(join.conditions))
+    return frozenset({*join.using, *(name for alias, name in found if alias == join.alias)})
 
 
 def may_model_deduplicate(query: ModelQuery | None) -> bool:
@@ -78,7 +91,7 @@ def find_multiplying_join(
     query: ModelQuery | None, key: Collection[str], by_table: Mapping[str, Model]
 ) -> str | None:
     """Finds a table whose rows the key does not tell apart and nothing says that one row joins."""
-    for branch in list_outer_scopes(query.root) if query is not None else ():
+    for branch in query.root.branches if query is not None else ():
         for join, source in _iterate_partners_of_key(branch, key):
             fixed = list_fixed_columns(join)
             keys = list_unique_keys(by_table.get(table_name(source)))
@@ -88,23 +101,17 @@ def find_multiplying_join(
 
 
 def _iterate_partners_of_key(
-    branch: Scope, key: Collection[str]
-) -> Iterator[tuple[exp.Join, exp.Table]]:
+    branch: ScopedSelect, key: Collection[str]
+) -> Iterator[tuple[ScopedJoin, exp.Table]]:
     """Yields joins that may give several rows, with their stored tables, of which no column is in
     the key.
     """
-    read = {
-        column.table
-        for name in key
-        if (item := find_projection(branch, name)) is not None
-        for column in item.find_all(exp.Column)
-    }
-    for join in branch.expression.args.get("joins") or ():
-        alias = join.this.alias_or_name
-        source = branch.sources.get(alias)
-        may_multiply = join.kind not in {"SEMI", "ANTI"} and alias not in read
-        if may_multiply and isinstance(source, exp.Table):
-            yield join, source
+    items = filter(None, map(branch.find_result, key))
+    read = {alias for item in items for alias, _ in find_places(item)}
+    for join in branch.joins:
+        table = branch.find_table(join.alias)
+        if join.adds_columns and join.alias not in read and table is not None:
+            yield join, table
 
 
 class KeyContradictions:
@@ -124,10 +131,9 @@ class KeyContradictions:
         if branch is None:
             return None
         for join, source in _iterate_partners_of_key(branch, key):
-            alias = join.this.alias_or_name
             keys = list_unique_keys(self._by_table.get(table_name(source)))
-            fixed = list_fixed_columns(join) | _list_fixed_by_filter(branch, alias)
-            if keys and not any(one <= fixed for one in keys) and not is_range_join(join, alias):
+            fixed = list_fixed_columns(join) | _list_fixed_by_filter(branch, join.alias)
+            if keys and not any(one <= fixed for one in keys) and not is_range_join(join):
                 return (
                     f"`{source.name}` has a row for each {quote_names(min(keys, key=len))}, and "
                     f"the join fixes {quote_names(fixed) or 'none of it'}, so one row may meet "
@@ -138,17 +144,13 @@ class KeyContradictions:
     def describe_groups(self, model: Model, key: Collection[str]) -> str | None:
         """Describes groups by more than the key; None if the key holds each of them."""
         query = self._queries.query_of(model)
-        branches = list(list_outer_scopes(query.root)) if query is not None else []
-        if len(branches) != 1:
+        branch = query.root.only_branch if query is not None else None
+        if branch is None or branch.groups_by_sets or branch.node.args.get("qualify"):
             return None
-        select = branches[0].expression
-        group = select.args.get("group")
-        if group is None or set(group.args) - {"expressions"} or select.args.get("qualify"):
-            return None
-        shown = {item.unalias(): item.alias_or_name.lower() for item in select.expressions}
-        more = [shown.get(part) for part in group.expressions]
+        shown = {item: name for name, item in branch.results}
+        more = [shown.get(part) for part in branch.list_group_keys()]
         left = sorted({name for name in more if name is not None and name not in key})
-        fixed = _list_fixed_by_filter(branches[0], None)
+        fixed = _list_fixed_by_filter(branch, None)
         if not left or None in more or not set(key) <= set(more) or fixed & set(left):
             return None
         return f"the query has a row for each group of {quote_names([*sorted(key), *left])}"
@@ -159,27 +161,22 @@ class KeyContradictions:
         source = _find_only_table(branch) if branch is not None else None
         if branch is None or source is None:
             return None
-        items = [find_projection(branch, name) for name in key]
-        if any(item is None for item in items):
+        items = [item for name in key if (item := branch.find_result(name)) is not None]
+        if len(items) < len(key):
             return None
-        held = {
-            column.name.lower()
-            for item in items
-            if item is not None
-            for column in item.find_all(exp.Column)
-        } | _list_fixed_by_filter(branch, None)
+        held = {name for item in items for _, name in find_places(item)}
+        held |= _list_fixed_by_filter(branch, None)
         keys = self._list_source_keys(table_name(source))
         if not keys or any(one <= held for one in keys):
             return None
         return f"`{source.name}` has a row for each {quote_names(min(keys, key=len))}"
 
-    def _find_branch(self, model: Model, key: Collection[str]) -> Scope | None:
+    def _find_branch(self, model: Model, key: Collection[str]) -> ScopedSelect | None:
         """Finds the only SELECT that gives the model's rows, if it keeps each row that it reads."""
         query = self._queries.query_of(model)
-        if query is None or query.root is None or may_model_deduplicate(query) or not key:
+        if query is None or may_model_deduplicate(query) or not key:
             return None
-        branches = list(list_outer_scopes(query.root))
-        return branches[0] if len(branches) == 1 else None
+        return query.root.only_branch
 
     def _list_source_keys(self, table: str) -> list[frozenset[str]]:
         """Lists a table's keys: declared, or audited in models that pass its rows on."""
@@ -196,37 +193,31 @@ class KeyContradictions:
             if model.kind.is_external or model.kind.is_seed or model.kind.is_scd_type_2:
                 continue
             query = self._queries.query_of(model)
-            if query is None or query.root is None or may_model_deduplicate(query):
-                continue
-            branches = list(list_outer_scopes(query.root))
-            source = _find_only_table(branches[0]) if len(branches) == 1 else None
-            if source is None:
+            branch = query.root.only_branch if query is not None else None
+            source = _find_only_table(branch) if branch is not None else None
+            if branch is None or source is None or may_model_deduplicate(query):
                 continue
             # A grain is a claim, and an audit is proof.
             for key in read_audit_promises(model).unique:
-                columns = _map_to_source(branches[0], key)
+                columns = _map_to_source(branch, key)
                 if columns:
                     found.setdefault(table_name(source), set()).add(columns)
         return {table: sorted(keys, key=sorted) for table, keys in found.items()}
 
 
-def _find_only_table(branch: Scope) -> exp.Table | None:
+def _find_only_table(branch: ScopedSelect) -> exp.Table | None:
     """Finds the stored table whose rows a query passes on; None beside a join or a generator."""
-    select = branch.expression
-    start = select.args.get(FROM)
-    if start is None or select.args.get("joins") or select.args.get("laterals"):
+    generates = any(item.find(exp.Explode, exp.Inline) for _, item in branch.results)
+    if branch.start is None or branch.joins or branch.laterals or branch.pivoted or generates:
         return None
-    if any(item.find(exp.Explode, exp.Inline) for item in select.expressions):
-        return None
-    source = branch.sources.get(start.this.alias_or_name)
-    return source if isinstance(source, exp.Table) else None
+    return branch.find_table(branch.start.alias_or_name)
 
 
-def _map_to_source(branch: Scope, key: Iterable[str]) -> frozenset[str]:
+def _map_to_source(branch: ScopedSelect, key: Iterable[str]) -> frozenset[str]:
     """Maps result columns to the source's columns, through casts; empty if one is computed."""
     found: set[str] = set()
     for name in key:
-        item = find_projection(branch, name)
+        item = branch.find_result(name)
         while isinstance(item, exp.Cast | exp.Paren):
             item = item.this
         if not isinstance(item, exp.Column):
@@ -235,29 +226,25 @@ def _map_to_source(branch: Scope, key: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _list_fixed_by_filter(branch: Scope, alias: str | None) -> frozenset[str]:
+def _list_fixed_by_filter(branch: ScopedSelect, alias: str | None) -> frozenset[str]:
     """Lists columns that WHERE compares: a filter may leave one row of several.
 
     A validity column picks a version, so the other one is fixed, too.
     """
-    where = branch.expression.args.get("where")
     found = {
-        column.name.lower()
-        for part in (split_conditions(where.this) if where is not None else ())
-        for column in part.find_all(exp.Column)
-        if alias is None or column.table == alias
+        name
+        for part in branch.list_clause_conditions("where")
+        for owner, name in find_places(part)
+        if alias in {None, owner}
     }
     return frozenset(found | _VALIDITY if found & _VALIDITY else found)
 
 
-def is_range_join(join: exp.Join, alias: str) -> bool:
+def is_range_join(join: ScopedJoin) -> bool:
     """Whether a join picks by a range, such as a validity or a tier: its ends decide how many."""
-    on = join.args.get("on")
-    if on is None:
-        return False
-    count = sum(_BOTH_ENDS for _ in on.find_all(exp.Between)) + sum(
-        1
-        for test in on.find_all(*_RANGES)
-        if any(column.table == alias for column in test.find_all(exp.Column))
-    )
+    count = 0
+    for part in join.conditions:
+        count += sum(_BOTH_ENDS for _ in part.find_all(exp.Between))
+        for test in part.find_all(*_RANGES):
+            count += join.alias in {alias for alias, _ in find_places(test)}
     return count >= _BOTH_ENDS

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
-from sqlglot.optimizer.scope import Scope
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.current_time import does_model_read_clock
@@ -16,14 +15,14 @@ from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import NOT_RETURNED, RuleObservation, quote_names
 from ci_bot.worker.sql import (
     ModelQuery,
+    ScopedQuery,
+    ScopedSelect,
     is_interval_predicate,
     list_column_names,
-    list_outer_scopes,
     reads_argument,
-    split_conditions,
     table_name,
 )
-from ci_bot.worker.sqlmesh_compat import FROM, is_python_model, is_scd_type_2
+from ci_bot.worker.sqlmesh_compat import is_python_model, is_scd_type_2
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -35,8 +34,6 @@ MAX_DEPTH = 8
 _CHANGES = re.compile(
     r"(^|_)(delta|deltas|changes?|changed|changelog|cdc|updates|updated|increments?|incremental)($|_)"
 )
-# Joins that keep every row of the tables before them.
-_KEEPING = frozenset({"LEFT", "FULL"})
 
 
 @on_model
@@ -50,12 +47,9 @@ class ScdValidity(ModelRule):
         if not is_scd_type_2(kind) or not (query := self.query_of(model)):
             return
         reserved = {kind.valid_from_name.name.lower(), kind.valid_to_name.name.lower()}
-        returned: set[str] = set()
-        star = False
-        for branch in list_outer_scopes(query.root or query.written_root):
-            for item in branch.expression.expressions:
-                star = star or item.is_star
-                returned.add(item.alias_or_name.lower())
+        results = [one for branch in query.known_root.branches for one in branch.results]
+        returned = {name for name, _ in results}
+        star = any(item.is_star for _, item in results)
         if returned & reserved:
             yield self.make_observation(
                 model,
@@ -138,56 +132,44 @@ class HardDeletesPartialSource(ModelRule):
 
     def _iterate_losses(self, query: ModelQuery, depth: int) -> Iterator[tuple[str, str]]:
         """Yields the causes by which the query leaves rows out: a short key, and words for it."""
-        for branch in list_outer_scopes(query.scopes):
-            yield from self._iterate_scope_losses(branch, depth)
+        yield from self._iterate_losses_of_query(query.scopes, depth)
 
-    def _iterate_scope_losses(self, scope: Scope, depth: int) -> Iterator[tuple[str, str]]:
-        select = scope.expression
-        if depth > MAX_DEPTH or not isinstance(select, exp.Select):
-            return
-        if select.args.get("limit") is not None:
+    def _iterate_losses_of_query(self, query: ScopedQuery, depth: int) -> Iterator[tuple[str, str]]:
+        if query.expression is not None and query.expression.args.get("limit") is not None:
             yield "limit", "the query ends with a LIMIT"
-        conditions = [
-            part
-            for clause in ("where", "having", "qualify")
-            if (held := select.args.get(clause)) is not None
-            for part in split_conditions(held.this)
-        ]
-        joins = select.args.get("joins") or []
-        for join in joins:
-            if join.side not in _KEEPING:
-                conditions += (
-                    split_conditions(join.args["on"]) if join.args.get("on") is not None else []
-                )
-                if join.kind not in {"CROSS", "ANTI"} and join.side != "RIGHT":
-                    name = self._name_source(join.this, scope)
-                    yield f"join {name}", f"rows without a match in `{name}` are left out"
-        if any(_does_condition_move_with_time(part) for part in conditions):
+        for branch in query.branches if depth <= MAX_DEPTH else ():
+            yield from self._iterate_losses_of_select(branch, depth)
+
+    def _iterate_losses_of_select(
+        self, select: ScopedSelect, depth: int
+    ) -> Iterator[tuple[str, str]]:
+        if select.node.args.get("limit") is not None:
+            yield "limit", "the query ends with a LIMIT"
+        for join in select.joins:
+            is_deliberate = join.node.side == "RIGHT" or join.node.kind in {"CROSS", "ANTI"}
+            if not (join.keeps_left or is_deliberate):
+                name = self.project.name_of_source(select, join.target.alias_or_name)
+                yield f"join {name}", f"rows without a match in `{name}` are left out"
+        if any(_does_condition_move_with_time(part) for part in select.list_conditions()):
             yield "window", "the query delivers only the rows of a time window that moves"
-        sources = [select.args[FROM].this] if select.args.get(FROM) is not None else []
-        sources += [join.this for join in joins if join.side not in {"LEFT"}]
-        for node in sources:
-            yield from self._iterate_source_losses(node, scope, depth)
+        for node in dict.fromkeys(one for row in select.list_row_parts() for one in row.sources):
+            yield from self._iterate_source_losses(node, select, depth)
 
     def _iterate_source_losses(
-        self, node: exp.Expr, scope: Scope, depth: int
+        self, node: exp.Expr, select: ScopedSelect, depth: int
     ) -> Iterator[tuple[str, str]]:
         if node.find(exp.TableSample) is not None:
             yield "sample", "the query delivers a sample of its source"
-        source = scope.sources.get(node.alias_or_name)
-        if isinstance(source, Scope):
-            for branch in list_outer_scopes(source):
-                if branch is not scope:
-                    yield from self._iterate_scope_losses(branch, depth + 1)
+        source = select.sources.get(node.alias_or_name.lower())
+        if isinstance(source, ScopedQuery):
+            yield from self._iterate_losses_of_query(source, depth + 1)
             return
         if not isinstance(source, exp.Table):
             return
         parent = self.project.by_table.get(table_name(source))
         if _CHANGES.search(source.name.lower()):
-            yield (
-                "changes",
-                f"`{self._name_source(node, scope)}` holds changes only, as its name says",
-            )
+            called = self.project.name_of_table(table_name(source))
+            yield "changes", f"`{called}` holds changes only, as its name says"
         # A model that is computed whole each time has only the rows of its query.
         if parent is not None and (
             parent.kind.is_view or parent.kind.is_full or parent.kind.is_embedded
@@ -202,12 +184,6 @@ class HardDeletesPartialSource(ModelRule):
                                 "the query", f"`{self.project.name_of_table(parent.fqn)}`"
                             ),
                         )
-
-    def _name_source(self, node: exp.Expr, scope: Scope) -> str:
-        source = scope.sources.get(node.alias_or_name)
-        if isinstance(source, exp.Table):
-            return self.project.name_of_table(table_name(source))
-        return str(node.alias_or_name)
 
 
 def _does_condition_move_with_time(condition: exp.Expr) -> bool:

@@ -11,29 +11,25 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
-from sqlglot.optimizer.scope import Scope
 
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.declared_keys import is_range_join, list_unique_keys
+from ci_bot.worker.rules.models.declared_keys import (
+    Place,
+    find_place,
+    find_places,
+    is_range_join,
+    iterate_equalities,
+    list_unique_keys,
+)
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
-from ci_bot.worker.sql import (
-    find_projection,
-    iterate_selects,
-    list_outer_scopes,
-    split_conditions,
-    table_name,
-)
-from ci_bot.worker.sqlmesh_compat import FROM
+from ci_bot.worker.sql import ScopedSelect, SelectSource, table_name
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 
-# A table's alias and its column.
-_Place = tuple[str, str]
-_VALIDITY = {"valid_from", "valid_to"}
 _MOST_LEVELS = 12
 
 
@@ -58,9 +54,9 @@ class JoinedRows:
     names: dict[str, str] = field(default_factory=dict)
     optional: set[str] = field(default_factory=set)
     generated: dict[str, frozenset[str]] = field(default_factory=dict)
-    equal: list[tuple[_Place, frozenset[_Place]]] = field(default_factory=list)
+    equal: list[tuple[Place, frozenset[Place]]] = field(default_factory=list)
     fixed: set[str] = field(default_factory=set)
-    grouped: frozenset[_Place] = frozenset()
+    grouped: frozenset[Place] = frozenset()
 
     def find_determined(self, start: Iterable[str]) -> set[str]:
         """Finds the sources of which one row belongs to a row of all of `start` in one group."""
@@ -90,69 +86,32 @@ class JoinedRows:
         return any(key <= fixed for key in self.keys[alias])
 
 
-def read_joined_rows(scope: Scope, by_table: Mapping[str, Model]) -> JoinedRows | None:
+def read_joined_rows(select: ScopedSelect, by_table: Mapping[str, Model]) -> JoinedRows | None:
     """Reads the sources of a SELECT; None if it reads one source only."""
-    select = scope.expression
-    start = select.args.get(FROM)
-    joins, laterals = select.args.get("joins") or [], select.args.get("laterals") or []
-    if start is None or not (joins or laterals):
+    if select.start is None or not (select.joins or select.laterals):
         return None
-    rows = JoinedRows(start.this.alias_or_name)
-    for node in [start.this, *(join.this for join in joins if _adds_rows(join))]:
-        alias = node.alias_or_name
-        source = scope.sources.get(alias)
-        rows.names[alias] = table_name(source) if isinstance(source, exp.Table) else alias
-        keys = list_source_keys(source, by_table)
+    rows = JoinedRows(select.start.alias_or_name.lower())
+    for alias in (rows.first, *(join.alias for join in select.joins if join.adds_columns)):
+        table = select.find_table(alias)
+        rows.names[alias] = table_name(table) if table is not None else alias
+        keys = _list_keys_by_alias(select, alias, by_table)
         if keys:
             rows.keys[alias] = keys
-    conditions = [part for join in joins for part in _split(join.args.get("on"))]
-    where = select.args.get("where")
-    conditions += _split(where.this if where is not None else None)
-    for part in conditions:
-        rows.equal += _list_equalities(part)
-    for join in joins:
-        alias = join.this.alias_or_name
-        rows.equal += [
-            ((alias, key.name.lower()), frozenset()) for key in join.args.get("using") or ()
-        ]
-        if join.side == "LEFT" and alias in rows.names:
-            rows.optional.add(alias)
-        tied = any(place[0] == alias for place, _ in rows.equal)
-        if is_range_join(join, alias) or (join.kind == "CROSS" and not tied):
-            rows.fixed.add(alias)  # another rule is about a join without a condition
-    for lateral in laterals:
+    for join in select.joins:
+        rows.equal += iterate_equalities(join.conditions)
+    rows.equal += iterate_equalities(select.list_clause_conditions("where"))
+    for join in select.joins:
+        rows.equal += [((join.alias, name), frozenset()) for name in join.using]
+        if join.node.side == "LEFT" and join.alias in rows.names:
+            rows.optional.add(join.alias)
+        tied = any(place[0] == join.alias for place, _ in rows.equal)
+        if is_range_join(join) or (join.node.kind == "CROSS" and not tied):
+            rows.fixed.add(join.alias)  # another rule is about a join without a condition
+    for lateral in select.laterals:
         _add_generated(rows, lateral)
-    rows.grouped = frozenset(_list_grouped(select))
+    keys_of_group = select.list_group_keys()
+    rows.grouped = frozenset(find_place(k) for k in keys_of_group if isinstance(k, exp.Column))
     return rows
-
-
-def _adds_rows(join: exp.Join) -> bool:
-    """Whether a join may repeat rows: LEFT SEMI and ANTI never do."""
-    return join.kind not in {"SEMI", "ANTI"}
-
-
-def _split(condition: exp.Expr | None) -> list[exp.Expr]:
-    return [] if condition is None else [part.unnest() for part in split_conditions(condition)]
-
-
-def _list_equalities(part: exp.Expr) -> Iterator[tuple[_Place, frozenset[_Place]]]:
-    """Lists columns that a condition makes equal to something, and the columns of that."""
-    if isinstance(part, exp.EQ | exp.NullSafeEQ):
-        for side, other in ((part.this, part.expression), (part.expression, part.this)):
-            column = side.unnest()
-            if isinstance(column, exp.Column):
-                places = frozenset(map(_find_place, other.find_all(exp.Column)))
-                if not any(alias == column.table for alias, _ in places):
-                    yield _find_place(column), places
-    elif isinstance(part, exp.Is) and isinstance(part.this, exp.Column):
-        # valid_to IS NULL selects the current row of a history.
-        column = part.this
-        for name in {column.name.lower(), *_VALIDITY}:
-            yield (column.table, name), frozenset()
-
-
-def _find_place(column: exp.Column) -> _Place:
-    return column.table, column.name.lower()
 
 
 def _add_generated(rows: JoinedRows, lateral: exp.Expr) -> None:
@@ -161,103 +120,64 @@ def _add_generated(rows: JoinedRows, lateral: exp.Expr) -> None:
     columns = frozenset(column.name.lower() for column in getattr(alias, "columns", ()) or ())
     if alias is None or not alias.name or not columns:
         return
-    rows.names[alias.name] = alias.name
-    rows.keys[alias.name] = [columns]
-    made_of = {column.table for column in lateral.this.find_all(exp.Column)} - {""}
-    rows.generated[alias.name] = frozenset(made_of or {rows.first})
+    rows.names[alias.name.lower()] = alias.name
+    rows.keys[alias.name.lower()] = [columns]
+    made_of = {owner for owner, _ in find_places(lateral.this)} - {""}
+    rows.generated[alias.name.lower()] = frozenset(made_of or {rows.first})
 
 
-def _list_grouped(select: exp.Expr) -> Iterator[_Place]:
-    """Lists columns that are one in each group; positions and result names are resolved."""
-    group = select.args.get("group")
-    results = {item.alias_or_name.lower(): item.unalias() for item in select.expressions}
-    for key in group.expressions if group is not None else ():
-        node = key.unnest()
-        if isinstance(node, exp.Literal) and not node.is_string:
-            place = int(node.name) - 1
-            if not 0 <= place < len(select.expressions):
-                continue
-            node = select.expressions[place].unalias()
-        elif isinstance(node, exp.Column) and not node.table:
-            node = results.get(node.name.lower(), node)
-        if isinstance(node, exp.Column):
-            yield _find_place(node)
+def _list_keys_by_alias(
+    select: ScopedSelect, alias: str, by_table: Mapping[str, Model], depth: int = 0
+) -> list[frozenset[str]]:
+    is_known = alias in select.sources and alias not in select.pivoted
+    return list_source_keys(select.sources[alias], by_table, depth) if is_known else []
 
 
 def list_source_keys(
-    source: exp.Expr | Scope | None, by_table: Mapping[str, Model], depth: int = 0
+    source: SelectSource | None, by_table: Mapping[str, Model], depth: int = 0
 ) -> list[frozenset[str]]:
     """Lists the keys of a table, or of a query that groups, numbers or passes on its rows."""
     if isinstance(source, exp.Table):
         return list_unique_keys(by_table.get(table_name(source)))
-    branches = list_outer_scopes(source) if isinstance(source, Scope) else []
-    if len(branches) != 1 or depth >= _MOST_LEVELS:
+    branch = source.only_branch if source is not None else None
+    if branch is None or branch.groups_by_sets or depth >= _MOST_LEVELS:
         return []
-    branch, select = branches[0], branches[0].expression
-    shown = {item.unalias(): item.alias_or_name.lower() for item in select.expressions}
-    group = select.args.get("group")
-    if group is not None:
-        if set(group.args) - {"expressions"}:
-            return []
-        parts = [_resolve_key(key, select) for key in group.expressions]
-        names = [shown.get(part) for part in parts]
+    if branch.node.args.get("group") is not None:
+        shown = {item: name for name, item in branch.results}
+        names = [shown.get(part) for part in branch.list_group_keys()]
         return [] if None in names else [frozenset(name for name in names if name)]
-    start = select.args.get(FROM)
-    if start is None or select.args.get("joins") or select.args.get("laterals"):
+    if branch.start is None or branch.joins or branch.laterals:
         return []
-    alone = start.this.alias_or_name
-    inner = list_source_keys(branch.sources.get(alone), by_table, depth + 1)
-    inner += _list_numbered_keys(branch)
-    fixed = _list_constants(select)
+    alone = branch.start.alias_or_name.lower()
+    inner = _list_keys_by_alias(branch, alone, by_table, depth + 1) + _list_numbered_keys(branch)
+    where = iterate_equalities(branch.list_clause_conditions("where"))
+    fixed = {name for (_, name), others in where if not others}
     outer = [_rename_key(branch, key - fixed) for key in inner]
     return [key for key in outer if key is not None]
 
 
-def _resolve_key(key: exp.Expr, select: exp.Expr) -> exp.Expr:
-    if isinstance(key, exp.Literal) and not key.is_string:
-        place = int(key.name) - 1
-        if 0 <= place < len(select.expressions):
-            found: exp.Expr = select.expressions[place].unalias()
-            return found
-    return key
-
-
-def _list_constants(select: exp.Expr) -> frozenset[str]:
-    """Lists columns that WHERE makes equal to a constant."""
-    where = select.args.get("where")
-    return frozenset(
-        place[1]
-        for part in _split(where.this if where is not None else None)
-        for place, others in _list_equalities(part)
-        if not others
-    )
-
-
-def _list_numbered_keys(branch: Scope) -> list[frozenset[str]]:
+def _list_numbered_keys(branch: ScopedSelect) -> list[frozenset[str]]:
     """Lists the columns by which ROW_NUMBER numbers rows, each with the number itself."""
     found = []
-    for item in branch.expression.expressions:
-        window = item.unalias()
+    for name, window in branch.results:
         if isinstance(window, exp.Window) and isinstance(window.this, exp.RowNumber):
             parts = window.args.get("partition_by") or []
             if all(isinstance(part, exp.Column) for part in parts):
                 names = {part.name.lower() for part in parts}
-                found.append(frozenset({*names, f"#{item.alias_or_name.lower()}"}))
+                found.append(frozenset({*names, f"#{name}"}))
     return found
 
 
-def _rename_key(branch: Scope, key: Iterable[str]) -> frozenset[str] | None:
+def _rename_key(branch: ScopedSelect, key: Iterable[str]) -> frozenset[str] | None:
     """The result columns that hold a key of the source; None if one is not returned."""
     shown = {
-        item.unalias().name.lower(): item.alias_or_name.lower()
-        for item in branch.expression.expressions
-        if isinstance(item.unalias(), exp.Column)
+        item.name.lower(): name for name, item in branch.results if isinstance(item, exp.Column)
     }
     found = set()
     for name in key:
         # A number is a result column of this query, not of its source.
         mine = name.removeprefix("#") if name.startswith("#") else shown.get(name)
-        if mine is None or find_projection(branch, mine) is None:
+        if mine is None or branch.find_result(mine) is None:
             return None
         found.add(mine)
     return frozenset(found)
@@ -282,16 +202,16 @@ class FanOutTotal(ModelRule):
             return
         if not query.tree.has_any(*_ADDING):
             return
-        for scope in iterate_selects(query.root or query.written_root):
+        for select in query.known_root.selects:
             totals = [
                 (item.alias_or_name, node)
-                for item in scope.expression.expressions
+                for item in select.node.expressions
                 for node in item.find_all(*_ADDING)
                 if not isinstance(node.this, exp.Distinct)
                 and node.find_ancestor(exp.Window) is None
-                and node.find_ancestor(exp.Select) is scope.expression
+                and node.find_ancestor(exp.Select) is select.node
             ]
-            rows = read_joined_rows(scope, self.project.by_table) if totals else None
+            rows = read_joined_rows(select, self.project.by_table) if totals else None
             if rows is not None:
                 yield from self._observe_totals(model, rows, totals)
                 yield from self._observe_counts(model, rows, totals)
@@ -302,7 +222,7 @@ class FanOutTotal(ModelRule):
         """Totals of columns that another source repeats, by that source."""
         counted: dict[str, dict[str, str]] = {}
         for column, node in totals:
-            read = {inner.table for inner in node.find_all(exp.Column)}
+            read = {alias for alias, _ in find_places(node)}
             if not read or "" in read:
                 continue
             for alias in rows.keys.keys() - rows.find_determined(read):

@@ -16,10 +16,9 @@ from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.models.value_types import MixedTypes, ValueTypes
 from ci_bot.worker.rules.observation import RuleObservation
-from ci_bot.worker.sql import ModelQuery, iterate_selects, name_query_part, split_conditions
+from ci_bot.worker.sql import ModelQuery, ScopedSelect, name_query_part
 
 if TYPE_CHECKING:
-    from sqlglot.optimizer.scope import Scope
     from sqlmesh.core.model import Model
 
 
@@ -168,8 +167,8 @@ class ImprobableExpression(ModelRule):
         if query is None:
             return
         found = dict(_iterate_findings(query))
-        for scope in iterate_selects(query.root or query.written_root):
-            found.update(_iterate_undone_joins(scope, query))
+        for select in query.known_root.selects:
+            found.update(_iterate_undone_joins(select, query))
         types = MixedTypes(ValueTypes(self.project.by_table, self.project.queries))
         for node, why in types.find_mixed(query.root):
             found.update([_make_finding(node, query, *why)])
@@ -296,22 +295,16 @@ def _describe_format(node: exp.Expr) -> tuple[str, str] | None:
     return None
 
 
-def _iterate_undone_joins(scope: Scope, query: ModelQuery) -> Iterator[_Found]:
+def _iterate_undone_joins(select: ScopedSelect, query: ModelQuery) -> Iterator[_Found]:
     """Yields conditions of WHERE that drop the rows which a LEFT JOIN keeps."""
-    select = scope.expression
-    where = select.args.get("where")
-    outer = {
-        join.this.alias_or_name
-        for join in select.args.get("joins") or ()
-        if join.side == "LEFT" and join.kind not in {"SEMI", "ANTI"}
-    }
-    for part in split_conditions(where.this) if where is not None and outer else ():
+    outer = {join.alias for join in select.joins if join.node.side == "LEFT" and join.adds_columns}
+    for part in select.list_clause_conditions("where") if outer else ():
         bare = part.unnest()
         test = bare.this.unnest() if isinstance(bare, exp.Not) else bare
         if not isinstance(test, _REJECTING):
             continue
         sides = [test.this, test.args.get("expression")]
-        if any(isinstance(side, exp.Column) and side.table in outer for side in sides):
+        if any(isinstance(side, exp.Column) and side.table.lower() in outer for side in sides):
             yield _make_finding(
                 part,
                 query,

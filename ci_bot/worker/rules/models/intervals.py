@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
-from sqlglot.optimizer.scope import Scope
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
@@ -14,16 +13,13 @@ from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import (
     TIMESTAMPS,
     ModelQuery,
+    ScopedQuery,
+    ScopedSelect,
     find_interval_bounds,
-    find_origins,
-    find_projection,
-    find_time_column_origins,
     is_interval_predicate,
-    iterate_selects,
     list_column_names,
     list_known_types,
     list_last_days,
-    list_outer_scopes,
     list_unused_edges,
     mentions_interval,
     name_query_part,
@@ -48,15 +44,13 @@ _ALIASES = {
 
 BOTH = 2
 
+# A column is followed through at most so many queries.
+_MOST_LEVELS = 10
 _SHIFTS = frozenset({"from_utc_timestamp", "to_utc_timestamp", "convert_timezone"})
 
 
 def _is_time_range(model: Model) -> bool:
     return bool(model.kind.is_incremental_by_time_range and model.is_sql and model.time_column)
-
-
-def _list_roots(query: ModelQuery) -> list[Scope]:
-    return [query.scopes] if query.scopes is not None else []
 
 
 @on_model
@@ -182,22 +176,26 @@ class IntervalEdge(ModelRule):
                         subject=[f"@{name}"],
                         anchors=(f"@{name}",),
                     )
-        for scope, side, name in list_last_days(query):
-            if self._has_hours(scope, side):
-                yield self.make_observation(
-                    model,
-                    f"`{side.sql(dialect=model.dialect)}` is a timestamp, and @{name} is midnight "
-                    "at the begin of the interval's last day: the rest of that day is left out.",
-                    "timestamps are compared with @start_ts and @end_ts, or cast to DATE",
-                    subject=[f"timestamps to @{name}"],
-                    anchors=(f"@{name}",),
-                )
+        compared: dict[str, list[str]] = {}
+        for select, side, name in list_last_days(query):
+            if self._has_hours(select, side):
+                compared.setdefault(name, []).append(side.sql(dialect=model.dialect))
+        for name, sides in compared.items():
+            what = "is a timestamp" if len({*sides}) == 1 else "are timestamps"
+            yield self.make_observation(
+                model,
+                f"{quote_names(sides)} {what}, and @{name} is midnight "
+                "at the begin of the interval's last day: the rest of that day is left out.",
+                "timestamps are compared with @start_ts and @end_ts, or cast to DATE",
+                subject=[f"timestamps to @{name}"] * len(sides),
+                anchors=(f"@{name}",),
+            )
 
-    def _has_hours(self, scope: Scope, side: exp.Expr) -> bool:
+    def _has_hours(self, select: ScopedSelect, side: exp.Expr) -> bool:
         """Whether every value is a timestamp, as far as casts and models show."""
         if isinstance(side, exp.Cast | exp.TryCast):
             return str(side.to.this.value) in TIMESTAMPS
-        found = find_origins(scope, side)
+        found = select.find_origins(side)
         kinds = [
             (list_known_types(self.project.by_table.get(table)) or {}).get(name)
             for table, name in found
@@ -219,7 +217,7 @@ class TimeFilterWrongColumn(ModelRule):
             return
         filtered = {name for _, name in find_interval_bounds(query).columns}
         target = time.column.name
-        made_of = {name for _, name in find_time_column_origins(_list_roots(query), target)}
+        made_of = {name for _, name in query.scopes.find_origins(target)}
         if filtered and made_of and not filtered & (made_of | {target.lower()}):
             yield self.make_observation(
                 model,
@@ -244,33 +242,27 @@ class TimeColumnOutsideInterval(ModelRule):
             return
         interval = UNITS[_read_interval_unit(model)]
         name = time.column.name
-        for root in _list_roots(query):
-            for branch in list_outer_scopes(root):
-                item = _resolve_column(branch, name)
-                unit = _find_truncation(item) if item is not None else None
-                if unit is not None and UNITS[unit] > interval:
-                    yield self.make_observation(
-                        model,
-                        f"`{name}` is cut to the {unit}, while the interval is one "
-                        f"{_read_interval_unit(model)}: a run writes rows that are dated outside "
-                        "of it.",
-                        f"the model runs by the {unit}, or the time column keeps its precision",
-                        subject=[f"{name} cut to the {unit}"],
-                        anchors=(name,),
-                    )
-                elif (
-                    item is not None
-                    and (how := _find_time_shift(item))
-                    and not _shifts_filter(query, how)
-                ):
-                    yield self.make_observation(
-                        model,
-                        f"`{name}` is moved by {how}, and the filter on the interval is not: rows "
-                        "near its edges are dated outside of it.",
-                        "filter and time column are moved alike",
-                        subject=[f"{name} moved by {how}"],
-                        anchors=(how, name),
-                    )
+        for item in _list_expressions(query.scopes, name):
+            unit = _find_truncation(item)
+            if unit is not None and UNITS[unit] > interval:
+                yield self.make_observation(
+                    model,
+                    f"`{name}` is cut to the {unit}, while the interval is one "
+                    f"{_read_interval_unit(model)}: a run writes rows that are dated outside "
+                    "of it.",
+                    f"the model runs by the {unit}, or the time column keeps its precision",
+                    subject=[f"{name} cut to the {unit}"],
+                    anchors=(name,),
+                )
+            elif (how := _find_time_shift(item)) and not _shifts_filter(query):
+                yield self.make_observation(
+                    model,
+                    f"`{name}` is moved by {how}, and the filter on the interval is not: rows "
+                    "near its edges are dated outside of it.",
+                    "filter and time column are moved alike",
+                    subject=[f"{name} moved by {how}"],
+                    anchors=(how, name),
+                )
 
 
 def _read_interval_unit(model: Model) -> str:
@@ -280,18 +272,19 @@ def _read_interval_unit(model: Model) -> str:
     return unit if unit in UNITS else "day"
 
 
-def _resolve_column(branch: Scope, name: str, depth: int = 0) -> exp.Expr | None:
-    """Finds the expression of a result column, through CTEs that only pass it on."""
-    item = find_projection(branch, name)
-    if isinstance(item, exp.Column) and depth < 10:  # noqa: PLR2004 - deeper is a loop
-        source = branch.sources.get(item.table) if item.table else None
-        if source is None and len(branch.selected_sources) == 1:
-            source = next(iter(branch.selected_sources.values()))[1]
-        if isinstance(source, Scope):
-            for leaf in list_outer_scopes(source):
-                if leaf is not branch:
-                    return _resolve_column(leaf, item.name, depth + 1) or item
-    return item
+def _list_expressions(query: ScopedQuery, name: str, depth: int = 0) -> Iterator[exp.Expr]:
+    """Lists the expressions of a result column, through CTEs that only pass it on."""
+    for branch in query.branches:
+        item = branch.find_result(name)
+        source = branch.find_source(item) if isinstance(item, exp.Column) else None
+        if (
+            isinstance(item, exp.Column)
+            and isinstance(source, ScopedQuery)
+            and depth < _MOST_LEVELS
+        ):
+            yield from _list_expressions(source, item.name, depth + 1)
+        elif item is not None:
+            yield item
 
 
 def _find_truncation(node: exp.Expr) -> str | None:
@@ -333,7 +326,7 @@ def _name_function(node: exp.AtTimeZone | exp.FromTimeZone | exp.Func) -> str:
     return str(node.sql_name())
 
 
-def _shifts_filter(query: ModelQuery, how: str) -> bool:
+def _shifts_filter(query: ModelQuery) -> bool:
     """Whether a filter on the interval shifts its column, too."""
     for where in query.tree.find_all(exp.Where):
         for part in split_conditions(where.this):
@@ -365,12 +358,12 @@ class WindowOverInterval(ModelRule):
             return
         time = model.time_column.column.name if model.time_column else None
         ranks = _list_rank_columns(query)
-        for scope in iterate_selects(query.root or query.written_root):
-            times = _list_filtered_columns(scope) | ({("", time.lower())} if time else set())
-            for window in scope.expression.find_all(exp.Window):
-                if window.find_ancestor(exp.Select) is not scope.expression:
+        for select in query.known_root.selects:
+            times = _list_filtered_columns(select) | ({time.lower()} if time else set())
+            for window in select.node.find_all(exp.Window):
+                if window.find_ancestor(exp.Select) is not select.node:
                     continue
-                if _is_harmless_window(window, scope, times, ranks):
+                if _is_harmless_window(window, select, times, ranks):
                     continue
                 text = window.this.sql(dialect=model.dialect)
                 yield self.make_observation(
@@ -384,29 +377,25 @@ class WindowOverInterval(ModelRule):
                 )
 
 
-def _list_filtered_columns(scope: Scope) -> set[tuple[str, str]]:
-    where = scope.expression.args.get("where")
-    found: set[tuple[str, str]] = set()
-    if where is None:
-        return found
-    parts = where.this.flatten() if isinstance(where.this, exp.And) else [where.this]
-    for part in parts:
-        if is_interval_predicate(part):
-            found |= {("", name) for _, name in find_origins(scope, part)}
-    return found
+def _list_filtered_columns(select: ScopedSelect) -> set[str]:
+    """Lists the columns that WHERE compares with the interval."""
+    return {
+        name
+        for part in select.list_clause_conditions("where")
+        if is_interval_predicate(part)
+        for _, name in select.find_origins(part)
+    }
 
 
 def _is_harmless_window(
-    window: exp.Expr, scope: Scope, times: set[tuple[str, str]], ranks: frozenset[str]
+    window: exp.Expr, select: ScopedSelect, times: set[str], ranks: frozenset[str]
 ) -> bool:
     function = window.this
     while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
         function = function.this
     partition = window.args.get("partition_by") or []
-    for item in partition:
-        named = {("", name) for _, name in find_origins(scope, item)}
-        if named & times:
-            return True
+    if any(name in times for item in partition for _, name in select.find_origins(item)):
+        return True
     if isinstance(function, _RANKS):
         # Such a filter removes duplicates inside an interval: one row of each key remains.
         alias = window.parent.alias.lower() if isinstance(window.parent, exp.Alias) else ""
@@ -436,25 +425,23 @@ class AggregateOverInterval(ModelRule):
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if not model.kind.is_incremental_by_unique_key or not (query := self.query_of(model)):
             return
-        if query.root is None or getattr(model.kind, "when_matched", None) is not None:
+        if getattr(model.kind, "when_matched", None) is not None:
             return
-        if not find_interval_bounds(query).is_bounded:
+        bounds = find_interval_bounds(query)
+        if not bounds.is_bounded:
             return
         key = set(list_column_names(model.unique_key))
-        for branch in list_outer_scopes(query.root):
-            group = branch.expression.args.get("group")
-            if group is None:
+        for branch in query.root.branches:
+            if branch.node.args.get("group") is None:
                 continue
-            times = _list_filtered_columns(branch) or {
-                ("", name) for _, name in find_interval_bounds(query).columns
-            }
-            grouped = {("", n) for item in group.expressions for _, n in find_origins(branch, item)}
-            if grouped & times:
+            times = _list_filtered_columns(branch) or {name for _, name in bounds.columns}
+            keys = branch.list_group_keys()
+            if any(name in times for item in keys for _, name in branch.find_origins(item)):
                 continue
             totals = [
-                item.alias_or_name
-                for item in branch.expression.expressions
-                if item.alias_or_name.lower() not in key and _forgets_history(item, branch, times)
+                name
+                for name, item in branch.results
+                if name not in key and _forgets_history(item, branch, times)
             ]
             if totals:
                 yield self.make_observation(
@@ -470,13 +457,13 @@ class AggregateOverInterval(ModelRule):
                 )
 
 
-def _forgets_history(item: exp.Expr, scope: Scope, times: set[tuple[str, str]]) -> bool:
+def _forgets_history(item: exp.Expr, select: ScopedSelect, times: set[str]) -> bool:
     """Whether an aggregate loses the rows of earlier intervals.
 
     The latest time of an interval is later than all before, so MAX of the time column is safe.
     """
     for aggregate in item.find_all(exp.AggFunc):
-        over = {("", name) for _, name in find_origins(scope, aggregate)}
+        over = {name for _, name in select.find_origins(aggregate)}
         if isinstance(aggregate, exp.Max | exp.ArgMax | exp.AnyValue) and over & times:
             continue
         if isinstance(aggregate, exp.AnyValue | exp.First | exp.Last):

@@ -11,35 +11,39 @@ from sqlglot import exp
 
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.declared_keys import list_fixed_columns, list_unique_keys
+from ci_bot.worker.rules.models.declared_keys import (
+    find_place,
+    iterate_equalities,
+    list_unique_keys,
+)
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import (
+    NEVER,
     ModelQuery,
-    iterate_selects,
+    ScopedJoin,
+    ScopedSelect,
+    find_value_null_reason,
     name_query_part,
-    read_audit_promises,
     table_name,
 )
 from ci_bot.worker.sqlmesh_compat import is_scd_type_2
 
 if TYPE_CHECKING:
-    from sqlglot.optimizer.scope import Scope
     from sqlmesh.core.model import Model
 
 _BROADCASTS = frozenset({"BROADCAST", "BROADCASTJOIN", "MAPJOIN"})
 
 
 def _iterate_join_partners(
-    scope: Scope, by_table: Mapping[str, Model]
-) -> Iterator[tuple[exp.Join, str, Model]]:
+    select: ScopedSelect, by_table: Mapping[str, Model]
+) -> Iterator[tuple[ScopedJoin, str, Model]]:
     """Yields (join, table, model) for each join of a stored table whose model is known."""
-    for join in scope.expression.args.get("joins") or []:
-        source = scope.sources.get(join.this.alias_or_name)
-        if isinstance(source, exp.Table):
-            model = by_table.get(table_name(source))
-            if model is not None:
-                yield join, table_name(source), model
+    for join in select.joins:
+        table = select.find_table(join.alias)
+        model = by_table.get(table_name(table)) if table is not None else None
+        if table is not None and model is not None:
+            yield join, table_name(table), model
 
 
 def _has_model_joins(query: ModelQuery | None) -> bool:
@@ -56,17 +60,16 @@ class HistoryJoin(ModelRule):
         query = self.query_of(model)
         if query is None or not _has_model_joins(query):
             return
-        for scope in iterate_selects(query.root or query.written_root):
-            where = scope.expression.args.get("where")
-            for join, table, partner in _iterate_join_partners(scope, self.project.by_table):
+        for select in query.known_root.selects:
+            where = select.list_clause_conditions("where")
+            for join, table, partner in _iterate_join_partners(select, self.project.by_table):
                 kind = partner.kind
                 if not is_scd_type_2(kind):
                     continue
                 validity = {kind.valid_from_name.name.lower(), kind.valid_to_name.name.lower()}
                 mentioned = {
                     column.name.lower()
-                    for part in (join.args.get("on"), where)
-                    if part is not None
+                    for part in (*join.conditions, *where)
                     for column in part.find_all(exp.Column)
                 }
                 if not mentioned & validity:
@@ -89,61 +92,38 @@ class NotInNullable(ModelRule):
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
-        if query is None or not any(
-            _list_not_in_predicates(node) for node in query.tree.find_all(exp.Not)
-        ):
+        if query is None or not query.tree.has_any(exp.Not):
             return
-        for node in (
-            query.rendered_tree if query.rendered_query is not None else query.tree
-        ).find_all(exp.Not):
-            for inner in _list_not_in_predicates(node):
-                column = _find_column_in_not_in(inner)
-                if column is not None and not self._is_certain(column, inner):
+        for select in query.known_root.selects:
+            for node in select.find_all(exp.Not):
+                test = node.this.unnest()
+                listed: Any = test.args.get("query") if isinstance(test, exp.In) else None
+                for column in self._list_nullable(select, listed) if listed is not None else ():
                     yield self.make_observation(
                         model,
-                        f"NOT IN over `{column.name}`, and no filter, audit or grain shows that "
+                        f"NOT IN over `{column}`, and no filter, audit or grain shows that "
                         "it is never NULL: one NULL, and no row passes.",
                         "NOT EXISTS is used instead, or the subquery has IS NOT NULL",
-                        subject=[f"{self._name_tables(inner)} {column.name.lower()}"],
+                        subject=[f"{self._name_tables(listed)} {column}"],
                         anchors=("NOT IN", "NOT"),
                     )
 
-    def _name_tables(self, subquery: exp.Query) -> str:
+    def _list_nullable(self, select: ScopedSelect, listed: exp.Expr) -> list[str]:
+        """Lists the columns that give the list its values and may be NULL."""
+        found = [
+            item.name.lower()
+            for branch in select.find_nested(listed).branches
+            for _, item in branch.results
+            if isinstance(item, exp.Column)
+            and find_value_null_reason(branch, item, self.project) != NEVER
+        ]
+        return list(dict.fromkeys(found))
+
+    def _name_tables(self, subquery: exp.Expr) -> str:
         found = {
             self.project.name_of_table(table_name(table)) for table in subquery.find_all(exp.Table)
         }
         return ", ".join(sorted(found))
-
-    def _is_certain(self, column: exp.Column, subquery: exp.Query) -> bool:
-        """Whether a filter, an audit or a grain ensures that the listed column is never NULL."""
-        for test in subquery.find_all(exp.Not):
-            inner = test.this
-            if isinstance(inner, exp.Is) and inner.this.name.lower() == column.name.lower():
-                return True
-        tables = list(subquery.find_all(exp.Table))
-        if len(tables) != 1:
-            return False
-        source = self.project.by_table.get(table_name(tables[0]))
-        if source is None:
-            return False
-        name = column.name.lower()
-        return name in read_audit_promises(source).not_null or any(
-            name in key for key in list_unique_keys(source)
-        )
-
-
-def _list_not_in_predicates(node: exp.Expr) -> list[exp.Query]:
-    """Lists the subquery of NOT (x IN (SELECT …)); empty for any other node."""
-    inner = node.this.unnest()
-    query = inner.args.get("query") if isinstance(inner, exp.In) else None
-    return [query.unnest()] if query is not None else []
-
-
-def _find_column_in_not_in(subquery: exp.Query) -> exp.Column | None:
-    if not isinstance(subquery, exp.Select) or len(subquery.expressions) != 1:
-        return None
-    item = subquery.expressions[0].unalias()
-    return item if isinstance(item, exp.Column) else None
 
 
 @on_model
@@ -156,11 +136,11 @@ class BroadcastHint(ModelRule):
         query = self.query_of(model)
         if query is None or not query.written_tree.has_any(exp.Hint):
             return
-        for scope in iterate_selects(query.written_root):
-            hint = scope.expression.args.get("hint")
+        for select in query.written_root.selects:
+            hint = select.node.args.get("hint")
             for name in _list_broadcast_names(hint) if hint is not None else ():
-                source = scope.sources.get(name)
-                if not isinstance(source, exp.Table):
+                source = select.find_table(name)
+                if source is None:
                     continue
                 partner = self.project.by_table.get(table_name(source))
                 if partner is not None and partner.kind.is_seed:
@@ -229,14 +209,13 @@ class UnorderedAggregate(ModelRule):
         if query is None or not query.tree.has_any(*_ALL):
             return
         found: dict[Severity | None, list[str]] = {}
-        for scope in iterate_selects(query.root or query.written_root):
-            select = scope.expression
-            for node in select.find_all(*_ALL):
-                if node.find_ancestor(exp.Select) is not select or _has_aggregate_order(node):
+        for select in query.known_root.selects:
+            for node in select.node.find_all(*_ALL):
+                if node.find_ancestor(exp.Select) is not select.node or _has_own_order(node):
                     continue
                 if node.find_ancestor(exp.Window) is not None:
                     continue  # windows are judged by their own ORDER BY
-                if self._is_decided(node, scope):
+                if self._is_decided(node, select):
                     continue
                 function = node.sql(dialect=model.dialect).partition("(")[0].upper()
                 subjects = found.setdefault(_weigh_aggregate(node), [])
@@ -254,53 +233,52 @@ class UnorderedAggregate(ModelRule):
                 anchors=tuple(key.partition(" in ")[0] for key in subject),
             )
 
-    def _is_decided(self, node: exp.Expr, scope: Scope) -> bool:
+    def _is_decided(self, node: exp.Expr, select: ScopedSelect) -> bool:
         if isinstance(node, _EXTREMES):
             order = {column.name.lower() for column in node.expression.find_all(exp.Column)}
-            tables = {column.table for column in node.expression.find_all(exp.Column)}
-            sources = [scope.sources.get(table) for table in tables]
+            aliases = {column.table for column in node.expression.find_all(exp.Column)}
             return any(
-                key <= order
-                for source in sources
-                if isinstance(source, exp.Table)
-                for key in list_unique_keys(self.project.by_table.get(table_name(source)))
-            ) or self._is_one_value(node, scope)
+                key <= order for alias in aliases for key in self._list_keys(select, alias)
+            ) or self._is_one_value(node, select)
         if isinstance(node, _MOST_FREQUENT) and node.args.get("deterministic") == exp.true():
             return True
         if isinstance(node, _PICKS + _MOST_FREQUENT):
-            return self._is_one_value(node, scope)
+            return self._is_one_value(node, select)
         return _classify_array_reader(node) == "free"
 
-    def _is_one_value(self, node: exp.Expr, scope: Scope) -> bool:
+    def _is_one_value(self, node: exp.Expr, select: ScopedSelect) -> bool:
         """Whether a group has one value: it is a group key, or a group key determines it."""
-        select, value = scope.expression, node.this
+        value = node.this
         while isinstance(value, exp.IgnoreNulls | exp.RespectNulls | exp.Cast | exp.Distinct):
             value = value.this
-        group = select.args.get("group")
-        keys = _resolve_group_keys(group.expressions, select) if group is not None else []
+        keys = select.list_group_keys()
         if value in keys or isinstance(value, exp.Literal):
             return True
         columns = list(value.find_all(exp.Column))
         return bool(columns) and all(
-            column in keys or self._depends_on_keys(column, keys, scope) for column in columns
+            column in keys or self._depends_on_keys(column, keys, select) for column in columns
         )
 
-    def _depends_on_keys(self, column: exp.Column, keys: list[exp.Expr], scope: Scope) -> bool:
-        source = scope.sources.get(column.table)
-        if not isinstance(source, exp.Table):
-            return False
-        held = {key.name.lower() for key in keys if isinstance(key, exp.Column) and (
-            key.table == column.table
-        )}  # fmt: skip
-        grouped = {key for key in keys if isinstance(key, exp.Column)}
-        for join in scope.expression.args.get("joins") or []:
-            if join.this.alias_or_name == column.table and join.side in {"", "LEFT"}:
-                held |= _list_equal_columns(join, column.table, grouped)
-            elif not join.side:
-                held |= _list_equal_columns(join, column.table, grouped, anywhere=True)
-        return any(
-            key <= held for key in list_unique_keys(self.project.by_table.get(table_name(source)))
-        )
+    def _depends_on_keys(
+        self, column: exp.Column, keys: list[exp.Expr], select: ScopedSelect
+    ) -> bool:
+        alias = column.table.lower()
+        grouped = {find_place(key) for key in keys if isinstance(key, exp.Column)}
+        held = {name for owner, name in grouped if owner == alias}
+        for join in select.joins:
+            # An outer join makes its conditions true only for the rows of the partner.
+            if not join.node.side or (join.node.side == "LEFT" and join.alias == alias):
+                held |= {
+                    name
+                    for (owner, name), others in iterate_equalities(join.conditions)
+                    if owner == alias and others and others <= grouped
+                }
+        return any(key <= held for key in self._list_keys(select, alias))
+
+    def _list_keys(self, select: ScopedSelect, alias: str) -> list[frozenset[str]]:
+        table = select.find_table(alias)
+        model = self.project.by_table.get(table_name(table)) if table is not None else None
+        return list_unique_keys(model)
 
 
 def _weigh_aggregate(node: exp.Expr) -> Severity | None:
@@ -324,40 +302,7 @@ def _describe_ties(calls: Sequence[str]) -> str:
     )
 
 
-def _list_equal_columns(
-    join: exp.Join, alias: str, grouped: set[Any], *, anywhere: bool = False
-) -> set[str]:
-    """Lists columns of `alias` that a join compares with group keys."""
-    on = join.args.get("on")
-    if on is None or not (anywhere or list_fixed_columns(join)):
-        return set()
-    found: set[str] = set()
-    for part in on.flatten() if isinstance(on, exp.And) else [on]:
-        inner = part.unnest()
-        if isinstance(inner, exp.EQ):
-            for side, other in ((inner.this, inner.expression), (inner.expression, inner.this)):
-                if isinstance(side, exp.Column) and side.table == alias and other in grouped:
-                    found.add(side.name.lower())
-    return found
-
-
-def _resolve_group_keys(keys: list[exp.Expr], select: exp.Expr) -> list[exp.Expr]:
-    """Replaces positions and result names among the group keys by their expressions."""
-    results = {item.alias_or_name.lower(): item.unalias() for item in select.expressions}
-    found: list[exp.Expr] = []
-    for key in keys:
-        if isinstance(key, exp.Literal) and not key.is_string:
-            place = int(key.name) - 1
-            if 0 <= place < len(select.expressions):
-                found.append(select.expressions[place].unalias())
-        else:
-            found.append(key)
-            if isinstance(key, exp.Column) and not key.table and key.name.lower() in results:
-                found.append(results[key.name.lower()])
-    return found
-
-
-def _has_aggregate_order(node: exp.Expr) -> bool:
+def _has_own_order(node: exp.Expr) -> bool:
     return node.find(exp.Order) is not None or isinstance(
         node.parent, getattr(exp, "WithinGroup", ())
     )

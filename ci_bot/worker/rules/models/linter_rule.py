@@ -21,7 +21,7 @@ from ci_bot.worker.rules.observation import (
     find_anchor_columns,
     find_anchor_line,
 )
-from ci_bot.worker.sql import ModelQueries, ModelQuery, plain_name
+from ci_bot.worker.sql import ModelQueries, ModelQuery, ScopedSelect, plain_name, table_name
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import GenericContext
@@ -47,6 +47,11 @@ class ProjectView:
         """The name for reports of a table that a query reads, or of a model's full name."""
         model = self.by_table.get(plain_name(table))
         return self.names.short_name(model.fqn if model is not None else table)
+
+    def name_of_source(self, select: ScopedSelect, alias: str) -> str:
+        """The name for reports of what an alias means; of a query, the alias."""
+        table = select.find_table(alias)
+        return self.name_of_table(table_name(table)) if table is not None else alias
 
     def columns_of(self, table: str) -> frozenset[str] | None:
         """The columns of a model's table in lower case; None if they are not known."""

@@ -6,15 +6,20 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
-from sqlglot.optimizer.scope import Scope
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.declared_keys import list_unique_keys
+from ci_bot.worker.rules.models.declared_keys import (
+    find_places,
+    iterate_equalities,
+    list_unique_keys,
+)
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import SAME_COLUMN_ORDER, RuleObservation, quote_names
 from ci_bot.worker.sql import (
     ModelQuery,
-    iterate_selects,
+    ScopedJoin,
+    ScopedQuery,
+    ScopedSelect,
     name_query_part,
     split_conditions,
     table_name,
@@ -41,8 +46,8 @@ class CrossJoin(ModelRule):
             _may_join_be_untied(join) for join in query.tree.find_all(exp.Join)
         ):
             return
-        for node, scope in iterate_unconditional_joins(query):
-            target = self._name_source(node, scope)
+        for node, select in iterate_unconditional_joins(query):
+            target = self.project.name_of_source(select, node.alias_or_name)
             yield self.make_observation(
                 model,
                 f"`{target}` is joined without a condition that ties it to the other tables, so "
@@ -51,12 +56,6 @@ class CrossJoin(ModelRule):
                 subject=[target],
                 anchors=("CROSS JOIN", f"JOIN {target}", target.rpartition(".")[2], "JOIN"),
             )
-
-    def _name_source(self, node: exp.Expr, scope: Scope) -> str:
-        source = scope.sources.get(node.alias_or_name)
-        if isinstance(source, exp.Table):
-            return self.project.name_of_table(table_name(source))
-        return str(node.alias_or_name)
 
 
 def _may_join_be_untied(join: exp.Join) -> bool:
@@ -68,54 +67,41 @@ def _may_join_be_untied(join: exp.Join) -> bool:
     )
 
 
-def iterate_unconditional_joins(query: ModelQuery) -> Iterator[tuple[exp.Expr, Scope]]:
-    """Yields (joined source, scope) of each join that pairs every row with every other row."""
-    for scope in iterate_selects(query.root or query.written_root):
-        select = scope.expression
-        from_ = select.args.get(FROM)
-        if from_ is None:
-            continue
-        left = [from_.this]
-        where = select.args.get("where")
-        for join in select.args.get("joins") or []:
-            target = join.this
+def iterate_unconditional_joins(query: ModelQuery) -> Iterator[tuple[exp.Expr, ScopedSelect]]:
+    """Yields (joined source, its SELECT) of each join that pairs every row with every other row."""
+    for select in query.known_root.selects:
+        left = [select.start] if select.start is not None else []
+        for join in select.joins if left else ():
             if (
-                not _is_join_tied(join, scope, left, where)
-                and not _has_source_one_row(target, scope)
-                and not all(_has_source_one_row(item, scope) for item in left)
+                not _is_join_tied(join, select, left)
+                and not _has_source_one_row(join.target, select)
+                and not all(_has_source_one_row(item, select) for item in left)
             ):
-                yield target, scope
-            left.append(target)
+                yield join.target, select
+            left.append(join.target)
 
 
-def _is_join_tied(
-    join: exp.Join, scope: Scope, left: list[exp.Expr], where: exp.Expr | None
-) -> bool:
-    if join.args.get("using") or join.method == "NATURAL" or isinstance(join.this, _GENERATORS):
+def _is_join_tied(join: ScopedJoin, select: ScopedSelect, left: list[exp.Expr]) -> bool:
+    if join.using or join.node.method == "NATURAL" or isinstance(join.target, _GENERATORS):
         return True
-    mine = join.this.alias_or_name
-    others = {item.alias_or_name for item in left}
-    on = join.args.get("on")
-    for condition in (on, where.this if where is not None else None):
-        if condition is None:
-            continue
-        for part in condition.flatten() if isinstance(condition, exp.And) else [condition]:
-            tables = {column.table for column in part.find_all(exp.Column)}
-            if "" in tables or (mine in tables and tables & others):
-                return True
+    others = {item.alias_or_name.lower() for item in left}
+    for part in (*join.conditions, *select.list_clause_conditions("where")):
+        tables = {alias for alias, _ in find_places(part)}
+        if "" in tables or (join.aliases & tables and tables & others):
+            return True
     # A correlated LATERAL has its condition inside.
-    return isinstance(join.this, exp.Subquery) and any(
-        column.table in others for column in join.this.find_all(exp.Column)
+    return isinstance(join.target, exp.Subquery) and any(
+        alias in others for alias, _ in find_places(join.target)
     )
 
 
-def _has_source_one_row(node: exp.Expr, scope: Scope) -> bool:
+def _has_source_one_row(node: exp.Expr, select: ScopedSelect) -> bool:
     """Whether a source has at most one row, or is a written or generated list."""
-    source = scope.sources.get(node.alias_or_name)
-    expression = source.expression if isinstance(source, Scope) else node
+    source = select.sources.get(node.alias_or_name.lower())
+    expression = source.expression if isinstance(source, ScopedQuery) else node
     if isinstance(expression, _GENERATORS) or isinstance(node, _GENERATORS):
         return True
-    if not isinstance(source, Scope) or not isinstance(expression, exp.Select):
+    if not isinstance(source, ScopedQuery) or not isinstance(expression, exp.Select):
         return False
     limit = expression.args.get("limit")
     limited = limit is not None and limit.expression is not None and limit.expression.name == "1"
@@ -137,11 +123,13 @@ class LimitInModel(ModelRule):
         query = self.query_of(model)
         if query is None or not query.tree.has_any(exp.Limit):
             return
-        for scope in iterate_selects(query.scopes):
-            limit = scope.expression.args.get("limit")
-            if limit is None or (limit.expression is not None and limit.expression.name == "1"):
+        for limit in query.tree.find_all(exp.Limit):
+            limited = limit.parent
+            if not isinstance(limited, exp.Query) or (
+                limit.expression is not None and limit.expression.name == "1"
+            ):
                 continue
-            ranked = scope.expression.args.get("order") is not None
+            ranked = limited.args.get("order") is not None
             count = limit.expression.sql() if limit.expression is not None else "n"
             yield self.make_observation(
                 model,
@@ -353,23 +341,11 @@ class ScalarSubqueryRows(ModelRule):
         source = select.args[FROM].this
         if select.args.get("joins") or not isinstance(source, exp.Table):
             return False
-        fixed = _list_fixed_columns_of_subquery(select, source.alias_or_name)
+        where, own = select.args.get("where"), {source.alias_or_name.lower(), ""}
+        fixed = {
+            name
+            for (alias, name), others in iterate_equalities(split_conditions(where and where.this))
+            if alias in own and not any(other in own for other, _ in others)
+        }
         keys = list_unique_keys(self.project.by_table.get(table_name(source)))
         return any(key <= fixed for key in keys)
-
-
-def _list_fixed_columns_of_subquery(select: exp.Select, alias: str) -> set[str]:
-    """Lists columns that the subquery compares for equality with a value from outside."""
-    where = select.args.get("where")
-    found: set[str] = set()
-    for part in split_conditions(where.this) if where is not None else []:
-        if not isinstance(part, exp.EQ | exp.NullSafeEQ):
-            continue
-        for side, other in ((part.this, part.expression), (part.expression, part.this)):
-            if (
-                isinstance(side, exp.Column)
-                and side.table in {alias, ""}
-                and not any(column.table in {alias, ""} for column in other.find_all(exp.Column))
-            ):
-                found.add(side.name.lower())
-    return found

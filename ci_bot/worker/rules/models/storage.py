@@ -17,7 +17,7 @@ from ci_bot.worker.project import describe_merge_obstacle_in_project
 from ci_bot.worker.rules.models.declared_keys import list_grains
 from ci_bot.worker.rules.models.linter_rule import ModelRule, is_computed_table, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
-from ci_bot.worker.sql import find_interval_bounds, find_time_column_origins, list_column_names
+from ci_bot.worker.sql import find_interval_bounds, list_column_names
 from ci_bot.worker.sqlmesh_compat import is_incremental_unmanaged
 
 if TYPE_CHECKING:
@@ -53,10 +53,9 @@ class PartitionsWithoutTime(ModelRule):
         if query is None or bounds is None or not bounds.is_bounded:
             return
         filtered = {name for _, name in bounds.columns}
-        roots = [query.scopes] if query.scopes is not None else []
         for part in model.partitioned_by:
             for column in _list_partition_columns(part):
-                made_of = {name for _, name in find_time_column_origins(roots, column.name)}
+                made_of = {name for _, name in query.scopes.find_origins(column.name)}
                 whole = _count_seconds_in_partition(part) <= model.interval_unit.seconds
                 if whole and filtered & (made_of | {column.name.lower()}):
                     return

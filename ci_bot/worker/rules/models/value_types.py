@@ -7,10 +7,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
-from sqlglot.optimizer.scope import Scope
 
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
@@ -18,11 +18,9 @@ from ci_bot.worker.rules.models.linter_rule import ModelRule, is_computed_table,
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.sql import (
     ModelQueries,
-    find_column_source,
-    find_projection,
-    iterate_selects,
+    ScopedQuery,
+    ScopedSelect,
     list_known_types,
-    list_outer_scopes,
     table_name,
 )
 
@@ -59,61 +57,57 @@ class ValueTypes:
         self._by_table = by_table
         self._queries = queries
 
-    def find_type(self, scope: Scope, node: exp.Expr, depth: int = 0) -> exp.DataType | None:
+    def find_type(
+        self, select: ScopedSelect, node: exp.Expr, depth: int = 0
+    ) -> exp.DataType | None:
         """Finds the type of a value; None if nothing proves it."""
         if isinstance(node, exp.Cast | exp.TryCast):
             return node.to
         if isinstance(node, exp.Literal):
             return _read_literal_type(node)
         if isinstance(node, exp.Column):
-            return self._find_column_type(scope, node, depth)
+            return self._find_column_type(select, node, depth)
         if isinstance(node, _KEEPING_TYPE):
             inner = node.this if not isinstance(node, exp.Distinct) else node.expressions[0]
             return (
-                self.find_type(scope, inner, depth) if isinstance(inner, exp.Expression) else None
+                self.find_type(select, inner, depth) if isinstance(inner, exp.Expression) else None
             )
         if isinstance(node, exp.Coalesce):
-            return self._agree(scope, [node.this, *node.expressions], depth)
+            return self._agree(select, [node.this, *node.expressions], depth)
         kind = _TYPE_BY_CLASS.get(type(node))
         return exp.DataType(this=kind) if kind is not None else None
 
     def _find_column_type(
-        self, scope: Scope, column: exp.Column, depth: int
+        self, select: ScopedSelect, column: exp.Column, depth: int
     ) -> exp.DataType | None:
-        source, reader = find_column_source(scope, column), scope
-        while source is None and column.table and reader.parent is not None:
-            # A subquery may read the tables of the query around it.
-            reader = reader.parent
-            source = reader.sources.get(column.table)
-        name = column.name.lower()
+        source, name = select.find_source(column), column.name.lower()
         if depth >= _MOST_LEVELS:
             return None
-        if isinstance(source, Scope):
-            return self._find_result_type(source, name, reader, depth)
-        model = self._by_table.get(table_name(source)) if isinstance(source, exp.Table) else None
+        if isinstance(source, ScopedQuery):
+            return self._find_result_type(source, name, depth)
+        model = self._by_table.get(table_name(source)) if source is not None else None
         if model is None:
             return None
         query = None if declares_types(model) else self._queries.query_of(model)
         if query is None:
             return (list_known_types(model) or {}).get(name)
-        return self._find_result_type(query.root, name, reader, depth)
+        return self._find_result_type(query.root, name, depth)
 
-    def _find_result_type(
-        self, root: Scope | None, name: str, reader: Scope, depth: int
-    ) -> exp.DataType | None:
+    def _find_result_type(self, query: ScopedQuery, name: str, depth: int) -> exp.DataType | None:
         """Finds the type of a query's result column, if all branches of a UNION agree on it."""
-        found: list[exp.DataType | None] = []
-        for branch in list_outer_scopes(root):
-            item = find_projection(branch, name)
-            if item is None or branch is reader:
-                return None
-            found.append(self.find_type(branch, item, depth + 1))
+        items = [(branch, branch.find_result(name)) for branch in query.branches]
+        found = [
+            self.find_type(branch, item, depth + 1) if item is not None else None
+            for branch, item in items
+        ]
         return found[0] if found and all(kind == found[0] for kind in found) else None
 
-    def _agree(self, scope: Scope, nodes: Iterable[exp.Expr], depth: int) -> exp.DataType | None:
+    def _agree(
+        self, select: ScopedSelect, nodes: Iterable[exp.Expr], depth: int
+    ) -> exp.DataType | None:
         """Finds the type that several values share; NULL has each type."""
         kinds = [
-            self.find_type(scope, node, depth) for node in nodes if not isinstance(node, exp.Null)
+            self.find_type(select, node, depth) for node in nodes if not isinstance(node, exp.Null)
         ]
         return kinds[0] if kinds and all(kind == kinds[0] for kind in kinds) else None
 
@@ -196,10 +190,9 @@ class ImpreciseMoney(ModelRule):
             return
         declared = getattr(model, "columns_to_types_", None) or {}
         found: dict[str, str] = {}
-        for branch in list_outer_scopes(query.root):
-            for item in branch.expression.expressions:
-                name = item.alias_or_name
-                why = self._find_any_loss(branch, item, declared.get(name)) if name else None
+        for branch in query.root.branches:
+            for name, item in branch.results:
+                why = self._find_any_loss(branch, name, item, declared.get(name))
                 if why is not None:
                     found.setdefault(name, why)
         for name, why in found.items():
@@ -213,53 +206,52 @@ class ImpreciseMoney(ModelRule):
             )
 
     def _find_any_loss(
-        self, scope: Scope, item: exp.Expr, declared: exp.DataType | None
+        self, select: ScopedSelect, name: str, item: exp.Expr, declared: exp.DataType | None
     ) -> str | None:
         """What the query, or the type that the model declares, makes of an amount."""
-        if not _is_money(item.alias_or_name):
+        if not _is_money(name):
             return None
         if declared is not None:
-            # SQLMesh casts the column to the declared type.
-            item = exp.Cast(this=item.unalias(), to=declared)
-            source = self._types.find_type(scope, item.this)
-            if source is None or source == declared:
-                return self._find_loss(scope, item.this, 0)
-        return self._find_loss(scope, item.unalias(), 0)
+            source = self._types.find_type(select, item)
+            if source is not None and source != declared:
+                # SQLMesh casts the column to the declared type.
+                item = exp.Cast(this=item, to=declared)
+        return self._find_loss(select, item, 0)
 
-    def _find_loss(self, scope: Scope, node: exp.Expr, depth: int) -> str | None:
+    def _find_loss(self, select: ScopedSelect, node: exp.Expr, depth: int) -> str | None:
         """What the query itself makes of an amount; None if it is as exact as its source."""
         if isinstance(node, exp.Cast | exp.TryCast):
-            return self._find_loss_of_cast(scope, node, depth)
+            return self._find_loss_of_cast(select, node, depth)
         if isinstance(node, exp.Div):
-            return self._find_loss_of_division(scope, node)
+            return self._find_loss_of_division(select, node)
         if isinstance(node, exp.Column):
-            return self._find_loss_below(scope, node, depth)
+            return self._find_loss_below(select, node, depth)
         sides = [node.this] if isinstance(node, (*_PASSING, exp.Coalesce)) else []
         sides += [node.this, node.expression] if isinstance(node, _JOINING) else []
-        return next(filter(None, (self._find_loss(scope, one, depth) for one in sides)), None)
+        return next(filter(None, (self._find_loss(select, one, depth) for one in sides)), None)
 
-    def _find_loss_of_division(self, scope: Scope, node: exp.Div) -> str | None:
+    def _find_loss_of_division(self, select: ScopedSelect, node: exp.Div) -> str | None:
         """Whole cents that become a number with a fraction; Spark divides them as DOUBLE."""
-        kind = self._types.find_type(scope, node.this)
+        kind = self._types.find_type(select, node.this)
         is_whole = kind is not None and kind.this in _WHOLE
         return _FRACTIONS if is_whole and node.expression.unnest().name in _CENTS else None
 
-    def _find_loss_below(self, scope: Scope, node: exp.Column, depth: int) -> str | None:
+    def _find_loss_below(self, select: ScopedSelect, node: exp.Column, depth: int) -> str | None:
         """What a CTE or subquery of the same query makes of the amount."""
-        source = find_column_source(scope, node)
-        if depth >= _MOST_LEVELS or not isinstance(source, Scope):
+        source = select.find_source(node)
+        if depth >= _MOST_LEVELS or not isinstance(source, ScopedQuery):
             return None
-        for branch in list_outer_scopes(source):
-            item = find_projection(branch, node.name)
-            if item is not None and branch is not scope:
+        for branch in source.branches:
+            item = branch.find_result(node.name)
+            if item is not None:
                 return self._find_loss(branch, item, depth + 1)
         return None
 
     def _find_loss_of_cast(
-        self, scope: Scope, node: exp.Cast | exp.TryCast, depth: int
+        self, select: ScopedSelect, node: exp.Cast | exp.TryCast, depth: int
     ) -> str | None:
         kind, inner = node.to, node.this.unnest()
-        source = self._types.find_type(scope, inner)
+        source = self._types.find_type(select, inner)
         if is_float(kind):
             exact = isinstance(inner, exp.Count) or is_float(source)
             return None if exact else _FRACTIONS
@@ -267,7 +259,7 @@ class ImpreciseMoney(ModelRule):
             return "a DECIMAL(10, 0), which is Spark's default: cents are rounded away"
         if kind.this in _WHOLE and isinstance(inner, exp.Column) and _has_cents(source):
             return "a whole number: cents are cut off"
-        return self._find_loss(scope, inner, depth) if not is_decimal(kind) else None
+        return self._find_loss(select, inner, depth) if not is_decimal(kind) else None
 
     def _weigh(self, model: Model) -> Severity | None:
         """A note, if the project keeps its money in floats and has no DECIMAL for it."""
@@ -322,63 +314,57 @@ class MixedTypes:
     def __init__(self, types: ValueTypes) -> None:
         self._types = types
 
-    def find_mixed(self, root: Scope | None) -> Iterator[tuple[exp.Expr, _Why]]:
+    def find_mixed(self, root: ScopedQuery) -> Iterator[tuple[exp.Expr, _Why]]:
         """Finds expressions of a query whose sides have different types.
 
         A type counts only if it is proved.
         """
-        for scope in iterate_selects(root):
-            for node in scope.expression.find_all(*_COMPARISONS, exp.In, exp.Between):
-                if node.find_ancestor(exp.Select) is not scope.expression:
+        for select in root.selects:
+            for node in select.node.find_all(*_COMPARISONS, exp.In, exp.Between):
+                if node.find_ancestor(exp.Select) is not select.node:
                     continue
-                why = self._describe(scope, node)
+                why = self._describe(select, node)
                 if why is not None:
                     yield node, why
-        for union in root.traverse() if root is not None else ():
-            if isinstance(union.expression, exp.SetOperation):
-                yield from self._find_mixed_branches(union)
+        for union in root.set_operations:
+            yield from self._find_mixed_branches(union)
 
-    def _describe(self, scope: Scope, node: exp.Expr) -> _Why | None:
+    def _describe(self, select: ScopedSelect, node: exp.Expr) -> _Why | None:
         if isinstance(node, exp.In):
-            return self._describe_list(scope, node)
-        left = self._find_family(scope, node.this)
+            return self._describe_list(select, node)
+        left = self._find_family(select, node.this)
         if isinstance(node, exp.Between):
             return _describe_unreadable(left, list(node.iter_expressions())[1:])
-        right = self._find_family(scope, node.expression)
+        right = self._find_family(select, node.expression)
         for family, other in ((left, node.expression), (right, node.this)):
             if isinstance(other.unnest(), exp.Literal):
                 return _describe_unreadable(family, [other])
         return _describe_pair(left, right, is_equality=isinstance(node, (*_EQUALITIES, exp.NEQ)))
 
-    def _describe_list(self, scope: Scope, node: exp.In) -> _Why | None:
-        left = self._find_family(scope, node.this)
+    def _describe_list(self, select: ScopedSelect, node: exp.In) -> _Why | None:
+        left = self._find_family(select, node.this)
         query = node.args.get("query")
         if query is None:
             return _describe_unreadable(left, node.expressions)
-        inner = query.unnest()
-        below = next((one for one in scope.subquery_scopes if one.expression is inner), None)
-        if below is None or len(below.expression.expressions) != 1:
-            return None
-        right = self._find_family(below, below.expression.expressions[0].unalias())
-        return _describe_pair(left, right, is_equality=True)
+        rights = [
+            self._find_family(branch, item)
+            for branch in select.find_nested(query).branches
+            for _, item in branch.results
+        ]
+        pairs = (_describe_pair(left, right, is_equality=True) for right in rights)
+        return next(filter(None, pairs), None)
 
-    def _find_family(self, scope: Scope, node: exp.Expr) -> str | None:
-        return name_family(self._types.find_type(scope, node))
+    def _find_family(self, select: ScopedSelect, node: exp.Expr) -> str | None:
+        return name_family(self._types.find_type(select, node))
 
-    def _find_mixed_branches(self, union: Scope) -> Iterator[tuple[exp.Expr, _Why]]:
+    def _find_mixed_branches(self, union: ScopedQuery) -> Iterator[tuple[exp.Expr, _Why]]:
         """Yields columns of which the branches of a UNION have different types."""
-        first, *others = list_outer_scopes(union)
-        for branch in others:
-            pairs = zip(first.expression.expressions, branch.expression.expressions, strict=False)
-            for one, other in pairs:
-                if isinstance(one.unalias(), exp.Literal) or isinstance(
-                    other.unalias(), exp.Literal
-                ):
+        first, others = union.sides[0].branches[:1], union.sides[1].branches
+        for left, right in product(first, others):
+            for (_, one), (_, other) in zip(left.results, right.results, strict=False):
+                if isinstance(one, exp.Literal) or isinstance(other, exp.Literal):
                     continue
-                families = [
-                    self._find_family(scope, item.unalias())
-                    for scope, item in ((first, one), (branch, other))
-                ]
+                families = [self._find_family(left, one), self._find_family(right, other)]
                 if None not in families and not _fit_one_column({*families}):
                     yield (
                         other,

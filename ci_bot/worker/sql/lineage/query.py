@@ -22,7 +22,7 @@ from ci_bot.worker.sql.lineage.rowsets import (
     make_opaque_relation,
 )
 from ci_bot.worker.sql.lineage.sources import KnownColumns, ModelDefinition
-from ci_bot.worker.sql.model_query import table_name
+from ci_bot.worker.sql.selects import table_name
 from ci_bot.worker.sql.spark_sql import read_as_spark
 
 

@@ -127,11 +127,6 @@ def map_columns_by_name(
     return columns, pairs if len(columns) < len(pairs) else ()
 
 
-def name_by_place(terms: LineageTerms, value: TracedValue, place: int) -> TracedValue:
-    """Names a column by its position, because a list of aliases gave its name."""
-    return TracedValue(value.deps, terms.make_key("at place", place, value.key))
-
-
 def make_opaque_relation(
     terms: LineageTerms, value: TracedValue, names: Iterable[str], tables: frozenset[str]
 ) -> LineageRowset:
@@ -156,7 +151,10 @@ def rename_relation(
     if relation.missing is not None or relation.unplaced or len(names) > len(old):
         value = relation.trace_content(terms)
         renamed = make_opaque_relation(terms, value, (), relation.tables)
-        columns = {n: name_by_place(terms, value, place) for place, n in enumerate(names)}
+        columns = {
+            name: TracedValue(value.deps, terms.make_key("at place", place, value.key))
+            for place, name in enumerate(names)
+        }
         return replace(renamed, columns=columns, rows=relation.rows)
     pairs = [
         (
