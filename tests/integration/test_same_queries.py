@@ -119,6 +119,10 @@ def test_not_known__says_why(tmp_path: Path, head: str, schema: str | None, reas
             "`head.sql` cannot be compared: it cannot be read as SQL:",
         ),
         (
+            *(BASE, "SELECT MAP(id) FROM db.orders", SCHEMA),  # on which the parser itself fails
+            "`head.sql` cannot be compared: it cannot be read as SQL:",
+        ),
+        (
             *(BASE, f"MODEL (name a.b, dialect duckdb);\n{BASE}", SCHEMA),
             "`head.sql` cannot be compared: its dialect is duckdb, and Spark's is compared.",
         ),

@@ -16,7 +16,7 @@ from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.sql_effects.read_statement import list_statement_effects
 from ci_bot.worker.sql_effects.spark_settings import (
     find_effect_of_setting,
-    find_setting_spelling_for_effect,
+    find_setting_spelling,
 )
 from tests.one_jvm import OneJvm, one_jvm
 from tests.projects import write_shop
@@ -43,9 +43,7 @@ def test_meaning__of_every_setting_that_spark_describes(jvm: OneJvm) -> None:
 
     assert len(keys) > 150
     assert {key for key in keys if find_effect_of_setting(key) == "unknown"} <= NOT_JUDGED
-    assert {
-        key for key in keys if (known := find_setting_spelling_for_effect(key)) and known != key
-    } == set()
+    assert {key for key in keys if (known := find_setting_spelling(key)) and known != key} == set()
 
 
 SETS = [

@@ -25,7 +25,6 @@ from ci_bot.worker.rules.registry import on_project, on_statement
 from ci_bot.worker.sql import ModelQueries, list_known_types, plain_name, table_name
 from ci_bot.worker.sql_effects import (
     JudgedEffect,
-    display_name_in_effect,
     judge_statement_effects_of_models,
 )
 from ci_bot.worker.sqlmesh_compat import FROM
@@ -175,7 +174,7 @@ def make_statement_subject(item: JudgedEffect) -> tuple[str, ...]:
     effect, statement = item.effect, item.statement
     if effect.action == "unknown":
         return statement.slot, effect.action, effect.kind, statement.source
-    target = display_name_in_effect(effect.target) if effect.target is not None else ""
+    target = ".".join(effect.target or ())
     parts = (statement.slot, effect.action, effect.kind, effect.detail, target)
     return tuple(part for part in parts if part)
 

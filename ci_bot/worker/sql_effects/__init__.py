@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.worker.sql_effects.effects import display_name_in_effect
-    from ci_bot.worker.sql_effects.judgement import JudgedEffect, do_statement_effects_change_rows
+    from ci_bot.worker.sql_effects.judgement import JudgedEffect, do_statements_change_rows
     from ci_bot.worker.sql_effects.plan_statements import (
         check_statement_effects_of_plan,
         judge_statement_effects_of_models,
@@ -17,15 +16,14 @@ if TYPE_CHECKING:
     from ci_bot.worker.sql_effects.read_statement import list_statement_effects
     from ci_bot.worker.sql_effects.spark_settings import (
         find_effect_of_setting,
-        find_setting_spelling_for_effect,
+        find_setting_spelling,
     )
     from ci_bot.worker.sql_effects.unrendered_sql import read_effects_of_raw_file
 
 __getattr__ = open_on_demand(
     __name__,
     {
-        "effects": ["display_name_in_effect"],
-        "judgement": ["JudgedEffect", "do_statement_effects_change_rows"],
+        "judgement": ["JudgedEffect", "do_statements_change_rows"],
         "plan_statements": [
             "check_statement_effects_of_plan",
             "judge_statement_effects_of_models",
@@ -33,6 +31,6 @@ __getattr__ = open_on_demand(
         ],
         "unrendered_sql": ["read_effects_of_raw_file"],
         "read_statement": ["list_statement_effects"],
-        "spark_settings": ["find_effect_of_setting", "find_setting_spelling_for_effect"],
+        "spark_settings": ["find_effect_of_setting", "find_setting_spelling"],
     },
 )

@@ -40,11 +40,6 @@ ObjectName = tuple[str, ...]
 _FULL = 3  # catalog, schema, object
 
 
-def display_name_in_effect(name: ObjectName) -> str:
-    """Joins the parts of a name with dots, as people write it."""
-    return ".".join(name)
-
-
 @dataclass(frozen=True)
 class SqlEffect:
     """One effect of a statement.
@@ -75,12 +70,8 @@ def make_unknown_effect(kind: str, why: str) -> SqlEffect:
     return SqlEffect("unknown", kind, detail=why)
 
 
-def find_no_owner_of_effect(name: ObjectName) -> None:
-    """Finds no owner: used if the models of objects are not known."""
-
-
 @dataclass(frozen=True)
-class OwnObjectsOfEffects:
+class OwnObjects:
     """The objects that a statement may change: the environment's own.
 
     Attributes:
@@ -98,7 +89,7 @@ class OwnObjectsOfEffects:
     schemas: frozenset[ObjectName] = frozenset()
     objects: frozenset[ObjectName] = frozenset()
     described: frozenset[ObjectName] = frozenset()
-    whose: Callable[[ObjectName], str | None] = find_no_owner_of_effect
+    whose: Callable[[ObjectName], str | None] = lambda name: None
 
     def is_own_target(self, effect: SqlEffect) -> bool:
         """Whether the target of `effect` is the environment's own."""
@@ -138,7 +129,7 @@ class OwnObjectsOfEffects:
 
     def _shorten_name(self, target: ObjectName) -> str:
         known = len(target) > _FULL - 1 and target[0] == self.catalog
-        return display_name_in_effect(target[1:] if known else target)
+        return ".".join(target[1:] if known else target)
 
 
 # Programs inside SQL: functions that call Java, and queries that start a process.
@@ -202,7 +193,7 @@ _VARIABLE = re.compile(r"\$\{(?:\w+?:)?\S+?\}")
 SPARK = frozenset({"spark", "spark2", "databricks", "hive"})
 
 
-def find_hidden_meaning_of_statement(text: str, tokens: list[Token], dialect: str) -> str | None:
+def find_hidden_meaning(text: str, tokens: list[Token], dialect: str) -> str | None:
     """Why the engine may read `text` in another way than this parser; None if it cannot."""
     if dialect in SPARK and _VARIABLE.search(text):
         return "Spark replaces a variable, ${...}, in its text before it reads it"
@@ -301,12 +292,12 @@ _STRUCTURE = frozenset(
 def list_create_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "").upper()
     if kind == "FUNCTION":
-        yield _read_function_definition_effect(tree)
+        yield _read_function_definition(tree)
         return
     odd = find_unsafe_clause(tree)
     if odd is not None:
         yield make_unknown_effect(f"CREATE {kind}", odd)
-    elif kind in ("TABLE", "VIEW") and _is_effect_temporary(tree):
+    elif kind in ("TABLE", "VIEW") and _makes_temporary_object(tree):
         yield _read_temporary_object(tree, kind, dialect)
     elif kind in ("TABLE", "VIEW"):
         action: Action = "replaces" if tree.args.get("replace") else "creates"
@@ -319,7 +310,7 @@ def list_create_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
         yield make_unknown_effect(f"CREATE {kind}", "this kind of object is not on the list")
 
 
-def _is_effect_temporary(tree: exp.Expr) -> bool:
+def _makes_temporary_object(tree: exp.Expr) -> bool:
     properties = tree.args.get("properties")
     return properties is not None and any(
         clause.key == "temporaryproperty" for clause in properties.expressions
@@ -336,14 +327,14 @@ def _read_temporary_object(tree: exp.Expr, kind: str, dialect: str) -> SqlEffect
     return SqlEffect("nothing", f"CREATE TEMPORARY {kind}", target)
 
 
-def _read_function_definition_effect(tree: exp.Expr) -> SqlEffect:
+def _read_function_definition(tree: exp.Expr) -> SqlEffect:
     """A function whose body is SQL is an expression; every other one is a program."""
     body = tree.args.get("expression")
-    kind = "CREATE TEMPORARY FUNCTION" if _is_effect_temporary(tree) else "CREATE FUNCTION"
+    kind = "CREATE TEMPORARY FUNCTION" if _makes_temporary_object(tree) else "CREATE FUNCTION"
     if body is None or body.key != "return" or find_unsafe_clause(tree) is not None:
         detail = body.name if body is not None and body.key == "literal" else ""
         return SqlEffect("code", kind, read_table_name(tree.this), detail=detail)
-    if _is_effect_temporary(tree):
+    if _makes_temporary_object(tree):
         return SqlEffect("nothing", kind)
     action: Action = "replaces" if tree.args.get("replace") else "creates"
     return SqlEffect(action, kind, read_table_name(tree.this))

@@ -17,9 +17,8 @@ from ci_bot.worker.runtime import silence_worker_log
 from ci_bot.worker.sql_effects.effects import (
     THIS_MODEL,
     ObjectName,
-    OwnObjectsOfEffects,
+    OwnObjects,
     SqlEffect,
-    display_name_in_effect,
 )
 from ci_bot.worker.sql_effects.read_statement import list_statement_effects
 
@@ -45,7 +44,7 @@ _RUNS_WHERE = "an object whose name is known only when it runs"
 
 
 @dataclass(frozen=True)
-class RenderedStatementWithEffects:
+class RenderedStatement:
     """A statement that SQLMesh would execute.
 
     Attributes:
@@ -90,7 +89,7 @@ class JudgedEffect:
             it.
     """
 
-    statement: RenderedStatementWithEffects
+    statement: RenderedStatement
     effect: SqlEffect
     severity: Severity
     environment: str
@@ -101,8 +100,8 @@ class JudgedEffect:
 EffectKey = tuple[str, str, str, str | None]
 
 
-def judge_effects_of_statements(
-    statements: Iterable[RenderedStatementWithEffects], own: OwnObjectsOfEffects
+def judge_statements(
+    statements: Iterable[RenderedStatement], own: OwnObjects
 ) -> Iterator[JudgedEffect]:
     """Judges the effects of the statements of one model or project, in the order that they run."""
     temporary: set[ObjectName] = set()
@@ -119,9 +118,7 @@ def judge_effects_of_statements(
                 )
 
 
-def list_effect_keys(
-    statements: Iterable[RenderedStatementWithEffects], own: OwnObjectsOfEffects
-) -> set[EffectKey]:
+def list_effect_keys(statements: Iterable[RenderedStatement], own: OwnObjects) -> set[EffectKey]:
     """Lists action, kind, detail and each name of the target, of all effects of the statements."""
     return {
         (effect.action, effect.kind, effect.detail, name)
@@ -131,8 +128,8 @@ def list_effect_keys(
     }
 
 
-def judge_effects_of_hidden_literals(
-    literal: Iterable[RenderedStatementWithEffects], own: OwnObjectsOfEffects, done: set[EffectKey]
+def judge_hidden_literals(
+    literal: Iterable[RenderedStatement], own: OwnObjects, done: set[EffectKey]
 ) -> Iterator[JudgedEffect]:
     """Judges literal SQL that affects others and that no rendering contains.
 
@@ -164,7 +161,7 @@ def make_effect_key(item: JudgedEffect) -> tuple[str, str]:
 
 
 def weigh_effect(
-    effect: SqlEffect, own: OwnObjectsOfEffects, temporary: Container[ObjectName | None] = ()
+    effect: SqlEffect, own: OwnObjects, temporary: Container[ObjectName | None] = ()
 ) -> Severity | None:
     """The severity of a new effect; None if it is harmless.
 
@@ -184,14 +181,14 @@ def weigh_effect(
     return None if effect.action in ("describes", "directs") else "high"
 
 
-def describe_effect(effect: SqlEffect, own: OwnObjectsOfEffects) -> str:
+def describe_effect(effect: SqlEffect, own: OwnObjects) -> str:
     """Describes an effect in words, as the end of a sentence."""
     if effect.action == "fails":
         return f"fails on Spark: {effect.detail}"
     if effect.action in _DESCRIPTIONS:
         return f"{_DESCRIPTIONS[effect.action]} ({effect.described_effect})"
     if effect.action == "directs":
-        where = f" to `{display_name_in_effect(effect.target)}`" if effect.target else ""
+        where = f" to `{'.'.join(effect.target)}`" if effect.target else ""
         return f"moves what later statements read and write{where} ({effect.described_effect})"
     if effect.target is None:
         return f"{_VERBS[effect.action]} {effect.detail or _RUNS_WHERE} ({effect.kind})"
@@ -218,19 +215,17 @@ _FINDS_ROWS = ("MSCK", "RECOVER")
 _KEEPS_ROWS = frozenset({"VACUUM"})
 
 
-def do_statement_effects_change_rows(
-    before: Sequence[str], after: Sequence[str], dialect: str
-) -> bool:
+def do_statements_change_rows(before: Sequence[str], after: Sequence[str], dialect: str) -> bool:
     """Whether the difference of two lists of statements can change rows or values."""
     old, new = Counter(before), Counter(after)
     differing = [*(old - new), *(new - old)]
     if differing or list(before) == list(after):
-        return any(can_statement_effect_change_rows(text, dialect) for text in differing)
+        return any(can_statement_change_rows(text, dialect) for text in differing)
     # The same statements in another order: each may depend on one before it.
-    return any(can_statement_effect_change_rows(text, dialect) for text in after)
+    return any(can_statement_change_rows(text, dialect) for text in after)
 
 
-def can_statement_effect_change_rows(text: str, dialect: str) -> bool:
+def can_statement_change_rows(text: str, dialect: str) -> bool:
     """Whether a statement, as its file has it, can change rows or values.
 
     A statement that cannot be read may. Statistics, comments, properties, rights and caches cannot.
@@ -239,13 +234,13 @@ def can_statement_effect_change_rows(text: str, dialect: str) -> bool:
     if _SETS_VARIABLE.match(text):
         return True
     return any(
-        not _does_effect_keep_rows(effect)
-        for part in _split_condition(text, dialect)
+        not _keeps_rows(effect)
+        for part in _split_if_macro(text, dialect)
         for effect in list_statement_effects(part, dialect)
     )
 
 
-def _split_condition(text: str, dialect: str) -> Iterable[str]:
+def _split_if_macro(text: str, dialect: str) -> Iterable[str]:
     """The statements that SQLMesh's `@IF` chooses from; for any other text, the text itself."""
     if "@" not in text:
         return [text]
@@ -260,7 +255,7 @@ def _split_condition(text: str, dialect: str) -> Iterable[str]:
     return [branch.sql(dialect=dialect) for branch in function.expressions[1:]]
 
 
-def _does_effect_keep_rows(effect: SqlEffect) -> bool:
+def _keeps_rows(effect: SqlEffect) -> bool:
     if effect.kind in _KEEPS_ROWS:
         return True
     if effect.action in ("describes", "grants"):

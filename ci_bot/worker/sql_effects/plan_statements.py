@@ -14,13 +14,13 @@ from ci_bot.errors import RequestRefused
 from ci_bot.worker.messages import MessageNames
 from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.sql_effects import render_site, statement_sources
-from ci_bot.worker.sql_effects.effects import OwnObjectsOfEffects
+from ci_bot.worker.sql_effects.effects import OwnObjects
 from ci_bot.worker.sql_effects.judgement import (
     EffectKey,
     JudgedEffect,
-    RenderedStatementWithEffects,
-    judge_effects_of_hidden_literals,
-    judge_effects_of_statements,
+    RenderedStatement,
+    judge_hidden_literals,
+    judge_statements,
     list_effect_keys,
     make_effect_key,
 )
@@ -44,12 +44,10 @@ def judge_statement_effects_of_plan(context: Context, planned: BuiltPlan) -> lis
     found: list[JudgedEffect] = []
     for snapshot in planned.changed_snapshots:
         _, old = diff.modified_snapshots.get(snapshot.name, (None, None))
-        found += _judge_statement_effects_of_node(
-            snapshot.node, old.node if old is not None else None, both
-        )
-    now = partial(_list_environment_statements_with_effects, diff.environment_statements)
-    then = partial(_list_environment_statements_with_effects, diff.previous_environment_statements)
-    return [*found, *_judge_effects_of_new_statements(now, then, attrgetter("own_objects"), both)]
+        found += _judge_node_statements(snapshot.node, old.node if old is not None else None, both)
+    now = partial(_list_environment_statements, diff.environment_statements)
+    then = partial(_list_environment_statements, diff.previous_environment_statements)
+    return [*found, *_judge_new_statements(now, then, attrgetter("own_objects"), both)]
 
 
 def judge_statement_effects_of_models(
@@ -63,7 +61,7 @@ def judge_statement_effects_of_models(
     return [
         item
         for model, old in pairs
-        for item in _judge_statement_effects_of_node(
+        for item in _judge_node_statements(
             model,
             old,
             [render_site.make_statement_site_without_plan(model, dialect or model.dialect)],
@@ -103,7 +101,7 @@ def check_statement_effects_of_plan(
             )
 
 
-def _judge_statement_effects_of_node(
+def _judge_node_statements(
     node: Node, old: Any, where: Sequence[StatementRenderSite]
 ) -> list[JudgedEffect]:
     """Judges one model or audit.
@@ -111,9 +109,7 @@ def _judge_statement_effects_of_node(
     A query does not contain the environment's name, so it is rendered for one environment only.
     """
 
-    def list_statements(
-        of: Any, site: StatementRenderSite
-    ) -> Iterator[RenderedStatementWithEffects]:
+    def list_statements(of: Any, site: StatementRenderSite) -> Iterator[RenderedStatement]:
         if of is not None and of.is_audit:
             yield from (
                 statement_sources.list_standalone_statements(of, site) if site is where[0] else ()
@@ -122,7 +118,7 @@ def _judge_statement_effects_of_node(
             yield from statement_sources.list_model_statements(of, site)
             yield from statement_sources.list_inner_statements(of, site) if site is where[0] else ()
 
-    return _judge_effects_of_new_statements(
+    return _judge_new_statements(
         partial(list_statements, node),
         partial(list_statements, old),
         lambda s: s.select_own_objects(node),
@@ -130,17 +126,17 @@ def _judge_statement_effects_of_node(
     )
 
 
-def _list_environment_statements_with_effects(
+def _list_environment_statements(
     items: Iterable[EnvironmentStatements], site: StatementRenderSite
-) -> Iterator[RenderedStatementWithEffects]:
+) -> Iterator[RenderedStatement]:
     for item in items:
         yield from statement_sources.list_project_statements(item, site)
 
 
-def _judge_effects_of_new_statements(
-    now: Callable[[StatementRenderSite], Iterable[RenderedStatementWithEffects]],
-    then: Callable[[StatementRenderSite], Iterable[RenderedStatementWithEffects]],
-    own: Callable[[StatementRenderSite], OwnObjectsOfEffects],
+def _judge_new_statements(
+    now: Callable[[StatementRenderSite], Iterable[RenderedStatement]],
+    then: Callable[[StatementRenderSite], Iterable[RenderedStatement]],
+    own: Callable[[StatementRenderSite], OwnObjects],
     where: Sequence[StatementRenderSite],
 ) -> list[JudgedEffect]:
     """Judges the statements of `now` for each environment; an effect in two is reported once.
@@ -149,30 +145,30 @@ def _judge_effects_of_new_statements(
     have thousands of models, and most have no statements.
     """
     found: list[JudgedEffect] = []
-    literal: list[RenderedStatementWithEffects] = []
+    literal: list[RenderedStatement] = []
     done: set[EffectKey] = set()
     for site in where:
-        texts, literal_of_site = _sort_statements_with_effects(now(site))
+        texts, literal_of_site = _split_off_literals(now(site))
         literal = literal or literal_of_site  # the same for each environment
         if literal or any(e.action != "nothing" for each in texts for e in each.effects):
             ours = own(site)
             done |= list_effect_keys(texts, ours)
             found += _mark_effects_of_prod(
-                judge_effects_of_statements(texts, ours),
+                judge_statements(texts, ours),
                 partial(_list_prod_effects, then, site, ours),
             )
     if literal:
         here = where[0]
         found += _mark_effects_of_prod(
-            judge_effects_of_hidden_literals(literal, own(here), done),
-            partial(_list_effects_of_prod_literals, then, here),
+            judge_hidden_literals(literal, own(here), done),
+            partial(_list_prod_literals, then, here),
         )
     return _merge_equal_effects(found)
 
 
-def _sort_statements_with_effects(
-    statements: Iterable[RenderedStatementWithEffects],
-) -> tuple[list[RenderedStatementWithEffects], list[RenderedStatementWithEffects]]:
+def _split_off_literals(
+    statements: Iterable[RenderedStatement],
+) -> tuple[list[RenderedStatement], list[RenderedStatement]]:
     """Splits statements into those that were rendered, and the literal SQL in sources."""
     every = list(statements)
     return [s for s in every if s.literal is None], [s for s in every if s.literal is not None]
@@ -191,24 +187,20 @@ def _mark_effects_of_prod(
 
 
 def _list_prod_effects(
-    then: Callable[[StatementRenderSite], Iterable[RenderedStatementWithEffects]],
+    then: Callable[[StatementRenderSite], Iterable[RenderedStatement]],
     site: StatementRenderSite,
-    own: OwnObjectsOfEffects,
+    own: OwnObjects,
 ) -> set[tuple[str, str]]:
     return {
-        make_effect_key(item)
-        for item in judge_effects_of_statements(_sort_statements_with_effects(then(site))[0], own)
+        make_effect_key(item) for item in judge_statements(_split_off_literals(then(site))[0], own)
     }
 
 
-def _list_effects_of_prod_literals(
-    then: Callable[[StatementRenderSite], Iterable[RenderedStatementWithEffects]],
+def _list_prod_literals(
+    then: Callable[[StatementRenderSite], Iterable[RenderedStatement]],
     site: StatementRenderSite,
 ) -> set[tuple[str, str]]:
-    return {
-        (statement.slot, statement.source)
-        for statement in _sort_statements_with_effects(then(site))[1]
-    }
+    return {(statement.slot, statement.source) for statement in _split_off_literals(then(site))[1]}
 
 
 def _merge_equal_effects(found: Iterable[JudgedEffect]) -> list[JudgedEffect]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import sqlglot
 import sqlmesh  # noqa: F401 - teaches the parser its macros
 from sqlglot import Dialect
 from sqlglot.errors import SqlglotError
@@ -25,7 +26,7 @@ from ci_bot.worker.sql_effects.effects import (
     Action,
     ObjectName,
     SqlEffect,
-    find_hidden_meaning_of_statement,
+    find_hidden_meaning,
     list_code_effects,
     make_unknown_effect,
 )
@@ -66,11 +67,11 @@ def list_statement_effects(text: str, dialect: str) -> tuple[SqlEffect, ...]:
     with silence_worker_log("sqlglot"):
         try:
             tokens = Dialect.get_or_raise(dialect).tokenize(text)
-            why = find_hidden_meaning_of_statement(text, tokens, dialect)
+            why = find_hidden_meaning(text, tokens, dialect)
             if why is not None:
                 return (make_unknown_effect("statement", why),)
             trees = Dialect.get_or_raise(dialect).parser().parse(tokens, text)
-        except (SqlglotError, ValueError, AttributeError, RecursionError) as error:
+        except Exception as error:  # for `MAP(a)`, the parser fails with an IndexError
             return (
                 make_unknown_effect("statement", f"it cannot be parsed ({type(error).__name__})"),
             )
@@ -79,7 +80,7 @@ def list_statement_effects(text: str, dialect: str) -> tuple[SqlEffect, ...]:
                 e
                 for tree in trees
                 if tree is not None
-                for e in _read_effects_of_executed_form(tree, dialect)
+                for e in _list_executed_effects(tree, dialect)
             ]
         except Exception as error:
             # A tree of unexpected shape, such as `DELETE t`, which Spark accepts.
@@ -91,7 +92,7 @@ def list_statement_effects(text: str, dialect: str) -> tuple[SqlEffect, ...]:
     return tuple(found) or (SqlEffect("nothing", "nothing"),)
 
 
-def _read_effects_of_executed_form(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+def _list_executed_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     """Lists the effects of a statement in the form that the engine gets."""
     word = (tree.name.split() or [""])[0].upper() if tree.key == "command" else ""
     if (
@@ -139,7 +140,7 @@ def _list_nested_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     yield from list_code_effects(tree)
 
 
-def _is_macro(node: exp.Expr) -> bool:
+def _is_macro_node(node: exp.Expr) -> bool:
     """Whether SQLMesh would replace a node; in names it does so even inside quotes."""
     return node.key.startswith(_MACROS) or (node.key == "identifier" and "@" in node.this)
 
@@ -152,10 +153,10 @@ def read_effects_of_unrendered_statement(
     Statements in a macro's arguments count, and strings that are SQL. If a macro computes the
     target of an effect, the effect is left out: only the running macro would show it.
     """
-    macros = [node for node in tree.walk() if _is_macro(node)]
+    macros = [node for node in tree.walk() if _is_macro_node(node)]
     found = (
         []
-        if _is_macro(tree) or tree.key in ("model", "audit")
+        if _is_macro_node(tree) or tree.key in ("model", "audit")
         else [*_list_node_effects(tree, dialect)]
     )
     found += _list_nested_effects(tree, dialect)
@@ -178,12 +179,8 @@ def read_effects_of_literal_sql(text: str, dialect: str) -> tuple[SqlEffect, ...
     """Reads the effects of a text that may be SQL; None if it is none, or is no whole statement."""
     with silence_worker_log("sqlglot"):
         try:
-            trees = (
-                Dialect.get_or_raise(dialect)
-                .parser()
-                .parse(Dialect.get_or_raise(dialect).tokenize(text), text)
-            )
-        except (SqlglotError, ValueError, AttributeError, RecursionError):
+            trees = sqlglot.parse(text, dialect=dialect)
+        except Exception:  # it is no SQL, or SQL on which the parser itself fails
             return None
         found: list[SqlEffect] = []
         for tree in trees:
@@ -408,7 +405,7 @@ def _read_create_function_effect(words: list[str]) -> SqlEffect | None:
 def _read_alter_effect(tokens: list[Token], words: list[str]) -> SqlEffect | None:
     if words[:2] not in (["ALTER", "TABLE"], ["ALTER", "VIEW"]):
         return None
-    target, at = _read_dotted_name(tokens, 1)  # TABLE, and then the name
+    target, at = read_dotted_name(tokens, 1)  # TABLE, and then the name
     for head, action in _ALTERS:
         if target is not None and tuple(words[at + 1 :][: len(head)]) == head:
             return SqlEffect(action, f"{words[0]} {words[1]} {' '.join(head)}", target)
@@ -417,16 +414,16 @@ def _read_alter_effect(tokens: list[Token], words: list[str]) -> SqlEffect | Non
 
 def _read_maintenance_effect(tokens: list[Token], words: list[str]) -> SqlEffect | None:
     if words[:3] == ["MSCK", "REPAIR", "TABLE"]:
-        target, at = _read_dotted_name(tokens, 1)
+        target, at = read_dotted_name(tokens, 1)
         return SqlEffect("describes", "MSCK REPAIR TABLE", target) if at == len(tokens) else None
     if words[:1] == ["OPTIMIZE"]:
-        return SqlEffect("describes", "OPTIMIZE", _read_dotted_name(tokens, 0)[0])
+        return SqlEffect("describes", "OPTIMIZE", read_dotted_name(tokens, 0)[0])
     if words[:1] == ["VACUUM"]:
-        return SqlEffect("alters", "VACUUM", _read_dotted_name(tokens, 0)[0])
+        return SqlEffect("alters", "VACUUM", read_dotted_name(tokens, 0)[0])
     return None
 
 
-def _read_dotted_name(tokens: list[Token], at: int) -> tuple[ObjectName | None, int]:
+def read_dotted_name(tokens: list[Token], at: int) -> tuple[ObjectName | None, int]:
     """Reads the dotted name that begins at token `at`, and returns the next position, too."""
     parts: list[str] = []
     if at < len(tokens) and tokens[at].token_type.name == "PARAMETER":

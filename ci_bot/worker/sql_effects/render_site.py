@@ -18,7 +18,7 @@ from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.sql_effects import effects as names
 from ci_bot.worker.sql_effects.effects import (
     ObjectName,
-    OwnObjectsOfEffects,
+    OwnObjects,
 )
 
 if TYPE_CHECKING:
@@ -172,16 +172,16 @@ class StatementRenderSite:
         return found if table.catalog else (self.catalog, *found)
 
     @cached_property
-    def own_objects(self) -> OwnObjectsOfEffects:
+    def own_objects(self) -> OwnObjects:
         """The objects that before_all and after_all may change in this environment."""
         if self.planned is None:
-            return OwnObjectsOfEffects("the environment", self.catalog)
+            return OwnObjects("the environment", self.catalog)
         models = [s for s in self.snapshots_by_name.values() if s.is_model and not s.is_symbolic]
         prod = replace(self, naming=self.prod_naming)
         prod_views = {prod.name_view(snapshot) for snapshot in models}
         prod_schemas = {view[:2] for view in prod_views}
-        own = OwnObjectsOfEffects(
-            self.naming.name, self.catalog, whose=_ObjectOwnersOfEffects((self, prod)).find_owner
+        own = OwnObjects(
+            self.naming.name, self.catalog, whose=_ObjectOwners((self, prod)).find_owner
         )
         tables = self._list_plan_tables()
         if not self.naming.is_dev:
@@ -194,7 +194,7 @@ class StatementRenderSite:
             objects=frozenset(views | tables) - prod_views,
         )
 
-    def select_own_objects(self, node: Node) -> OwnObjectsOfEffects:
+    def select_own_objects(self, node: Node) -> OwnObjects:
         """The objects that the statements of one model may change: also its own table and view."""
         snapshot = self.snapshots_by_name.get(node.fqn if node.is_model else node.name)
         if snapshot is None:
@@ -218,7 +218,7 @@ class StatementRenderSite:
         )
 
 
-class _ObjectOwnersOfEffects:
+class _ObjectOwners:
     """The model of each table and view; the map is made when the first message needs it."""
 
     def __init__(self, sites: tuple[StatementRenderSite, ...]) -> None:

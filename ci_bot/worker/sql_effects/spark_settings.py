@@ -202,7 +202,7 @@ _SQL = "spark.sql."
 _OVERWRITE = "spark.sql.sources.partitionoverwritemode"
 
 
-def _list_settings_with_effects() -> tuple[
+def _list_settings() -> tuple[
     dict[str, tuple[str, SettingMeaning]], list[tuple[str, SettingMeaning]]
 ]:
     """Whole keys with their spelling, and prefixes of keys, the longest first."""
@@ -220,7 +220,7 @@ def _list_settings_with_effects() -> tuple[
     return whole, sorted(beginnings, key=lambda item: -len(item[0]))
 
 
-_WHOLE, _BEGINNINGS = _list_settings_with_effects()
+_WHOLE, _BEGINNINGS = _list_settings()
 
 
 def find_effect_of_setting(key: str, value: str = "") -> SettingMeaning:
@@ -234,10 +234,10 @@ def find_effect_of_setting(key: str, value: str = "") -> SettingMeaning:
         return "nothing"
     if _PLACES.search(key) and not _NO_PLACES.match(key):
         return "places"
-    return _WHOLE[key][1] if key in _WHOLE else _find_effect_of_setting_group(key)
+    return _WHOLE[key][1] if key in _WHOLE else _find_effect_of_group(key)
 
 
-def _find_effect_of_setting_group(key: str) -> SettingMeaning:
+def _find_effect_of_group(key: str) -> SettingMeaning:
     for pattern, meaning in _OTHERS:
         if pattern.search(key):
             return meaning
@@ -246,13 +246,13 @@ def _find_effect_of_setting_group(key: str) -> SettingMeaning:
     return "speed" if _PROCESS.match(key) else "unknown"
 
 
-def find_setting_spelling_for_effect(key: str) -> str | None:
+def find_setting_spelling(key: str) -> str | None:
     """Finds Spark's spelling of a case-sensitive key; None if that is not known."""
     known = _WHOLE.get(key.lower())
     return known[0] if known is not None else None
 
 
-def is_setting_without_effect_after_start(key: str) -> bool:
+def is_start_setting(key: str) -> bool:
     """Whether Spark takes the setting only when it starts, and refuses a SET."""
     key = key.lower()
     return bool(_STATIC.match(key)) or (key not in _LOCAL and bool(_PROCESS.match(key)))
@@ -269,6 +269,7 @@ _IDENTITY_KEYS = re.compile(
 
 _TIME_ZONE = "spark.sql.session.timeZone"
 
+_HARMLESS = SqlEffect("nothing", "SET")
 _IN_PARTS = re.compile(r"^`[^`]*`(\.`?[^`]*`?)+$")
 
 
@@ -282,18 +283,16 @@ def read_set_effect(text: str, dialect: str, *, parsed: bool) -> SqlEffect:
     key, equals, value = (part.strip() for part in text.strip().partition("="))
     words = key.lower().split()
     if words and words[0] in ("variable", "var"):
-        return _make_harmless_effect() if parsed else _make_unknown_setting_effect(key)
+        return _HARMLESS if parsed else _make_unknown_setting_effect(key)
     if not equals:
-        return _read_effect_of_set_without_value(words, key, dialect)
+        return _read_set_without_value(words, key, dialect)
     plain = key.replace("`", "").replace('"', "")
     if not _KEY.match(plain):
         return _make_unknown_setting_effect(key)
     if dialect in SPARK:
         return _make_spark_setting_effect(plain, key, value)
     return (
-        _make_directing_effect(plain.lower())
-        if _IDENTITY_KEYS.search(text.lower())
-        else _make_harmless_effect()
+        _make_directing_effect(plain.lower()) if _IDENTITY_KEYS.search(text.lower()) else _HARMLESS
     )
 
 
@@ -303,11 +302,11 @@ def _make_spark_setting_effect(key: str, written: str, value: str) -> SqlEffect:
         return _make_directing_effect(key.lower())
     if _IN_PARTS.match(written):
         return _make_refused_effect(key, written, value)
-    if is_setting_without_effect_after_start(key):
+    if is_start_setting(key):
         return SqlEffect("fails", "SET", detail=f"Spark takes {key} only when it starts")
     if meaning != "values":
-        return _make_harmless_effect()
-    spelling = find_setting_spelling_for_effect(key)
+        return _HARMLESS
+    spelling = find_setting_spelling(key)
     if spelling is not None and spelling != key:
         return SqlEffect(
             "sets",
@@ -319,7 +318,7 @@ def _make_spark_setting_effect(key: str, written: str, value: str) -> SqlEffect:
 
 def _make_refused_effect(key: str, written: str, value: str) -> SqlEffect:
     """SQLMesh quotes each part of a key, and Spark's SET accepts at most one pair of quotes."""
-    spelling = find_setting_spelling_for_effect(key) or key
+    spelling = find_setting_spelling(key) or key
     if spelling == _TIME_ZONE:
         works = "write `SET TIME ZONE '...'`"
     elif spelling == spelling.lower() and re.fullmatch(r"\w+", value):
@@ -335,14 +334,12 @@ def _make_refused_effect(key: str, written: str, value: str) -> SqlEffect:
     )
 
 
-def _read_effect_of_set_without_value(words: list[str], key: str, dialect: str) -> SqlEffect:
+def _read_set_without_value(words: list[str], key: str, dialect: str) -> SqlEffect:
     if not words or words == ["-v"] or (len(words) == 1 and _KEY.match(words[0])):
-        return _make_harmless_effect()  # shows what is set
+        return _HARMLESS  # shows what is set
     if words[:2] == ["time", "zone"]:
         return (
-            SqlEffect("sets", "SET TIME ZONE", detail=_TIME_ZONE)
-            if dialect in SPARK
-            else _make_harmless_effect()
+            SqlEffect("sets", "SET TIME ZONE", detail=_TIME_ZONE) if dialect in SPARK else _HARMLESS
         )
     if words[0] in ("catalog", "role"):
         return _make_directing_effect(" ".join(words[:2]))
@@ -351,10 +348,6 @@ def _read_effect_of_set_without_value(words: list[str], key: str, dialect: str) 
 
 def _make_directing_effect(key: str) -> SqlEffect:
     return SqlEffect("directs", "SET", detail=key)
-
-
-def _make_harmless_effect() -> SqlEffect:
-    return SqlEffect("nothing", "SET")
 
 
 def _make_unknown_setting_effect(key: str) -> SqlEffect:

@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
 from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
 from sqlmesh.core.macros import RuntimeStage
@@ -26,9 +25,8 @@ from ci_bot.worker.sql_effects.effects import (
     RUNS_JAVA,
     SPARK,
     Action,
-    display_name_in_effect,
 )
-from ci_bot.worker.sql_effects.judgement import PLACEHOLDER, RenderedStatementWithEffects
+from ci_bot.worker.sql_effects.judgement import PLACEHOLDER, RenderedStatement
 from ci_bot.worker.sql_effects.render_site import StatementRenderArguments, StatementRenderSite
 from ci_bot.worker.sql_effects.unrendered_sql import read_effects_of_literal_parts
 
@@ -63,7 +61,7 @@ class StatementRenderer:
         renders: Iterable[Callable[[], Any]],
         *,
         part: bool = False,
-    ) -> Iterator[RenderedStatementWithEffects]:
+    ) -> Iterator[RenderedStatement]:
         """Renders a statement, each text once; a statement that does not render has no text.
 
         Args:
@@ -82,7 +80,7 @@ class StatementRenderer:
             except Exception as error:  # the project's own macros run in here
                 texts.setdefault(None, f"{type(error).__name__} without the engine")
         for text, problem in texts.items():
-            yield RenderedStatementWithEffects(
+            yield RenderedStatement(
                 slot,
                 self.model,
                 source if text is not None else f"{source}\n{self._code}",
@@ -94,7 +92,7 @@ class StatementRenderer:
 
     def list_hidden_statements(
         self, slot: str, dialect: str, tree: exp.Expr, *, part: bool = False
-    ) -> Iterator[RenderedStatementWithEffects]:
+    ) -> Iterator[RenderedStatement]:
         """Lists the literal SQL in a statement with macros or Jinja, whatever it renders to."""
         found, undecided = read_effects_of_literal_parts(tree, dialect)
         # A query cannot execute a statement inside it, whatever is in a macro's arguments.
@@ -102,15 +100,13 @@ class StatementRenderer:
         effects = tuple(effect for effect in found if effect.action in counts)
         if undecided and effects:
             source = tree.sql(dialect=dialect)
-            yield RenderedStatementWithEffects(
+            yield RenderedStatement(
                 slot, self.model, source, None, dialect, part=part, literal=effects
             )
 
-    def make_unreadable_statement(self, slot: str, source: str) -> RenderedStatementWithEffects:
+    def make_unreadable_statement(self, slot: str, source: str) -> RenderedStatement:
         """Makes the record of a statement that is no SQL."""
-        return RenderedStatementWithEffects(
-            slot, self.model, source, None, self.dialect, NOT_PARSED
-        )
+        return RenderedStatement(slot, self.model, source, None, self.dialect, NOT_PARSED)
 
     def _render_text(self, tree: exp.Expr | str) -> str:
         return (
@@ -120,7 +116,7 @@ class StatementRenderer:
         )
 
 
-def render_code_key_of_statement(node: EnvironmentStatements | Node) -> str:
+def render_code_key(node: EnvironmentStatements | Node) -> str:
     """Renders a key of the code that a node's macros run: it changes if the code does."""
     macros = getattr(node, "jinja_macros", None)
     code = [(name, item.payload) for name, item in sorted((node.python_env or {}).items())]
@@ -128,110 +124,78 @@ def render_code_key_of_statement(node: EnvironmentStatements | Node) -> str:
     return hashlib.sha256(repr((code, jinja)).encode()).hexdigest()
 
 
-def renders_statement_without_project_code(node: Node, source: str) -> bool:
+def renders_without_project_code(node: Node, source: str) -> bool:
     """Whether rendering runs no code of the project, at most SQLMesh's own macros."""
     code = any(not item.is_value for item in node.python_env.values())
     return not code and not _JINJA.search(source)
 
 
-def list_render_stages_of_statement(node: Node, source: str) -> tuple[RuntimeStage, ...]:
+def list_render_stages(node: Node, source: str) -> tuple[RuntimeStage, ...]:
     """The stages to render for: both if the text, or code of the project, may read the stage."""
-    reads_stage = _STAGE.search(source) or not renders_statement_without_project_code(node, source)
+    reads_stage = _STAGE.search(source) or not renders_without_project_code(node, source)
     return _BUILDING if reads_stage else _BUILDING[-1:]
 
 
-def list_model_statements(
-    model: Model, site: StatementRenderSite
-) -> Iterator[RenderedStatementWithEffects]:
+def list_model_statements(model: Model, site: StatementRenderSite) -> Iterator[RenderedStatement]:
     """Lists the statements around a model's query and on its virtual update, each text once."""
-    renderer = StatementRenderer(
-        model.fqn, site.find_dialect(model), render_code_key_of_statement(model)
-    )
+    renderer = StatementRenderer(model.fqn, site.find_dialect(model), render_code_key(model))
     evaluation = partial(site.make_evaluation_arguments, model.fqn)
-    for slot, trees in (
-        ("pre-statement", model.pre_statements),
-        ("post-statement", model.post_statements),
+    promotion = partial(site.make_promotion_arguments, model.fqn)
+    for slot, trees, context in (
+        ("pre-statement", model.pre_statements, evaluation),
+        ("post-statement", model.post_statements, evaluation),
+        ("on-virtual-update", model.on_virtual_update, promotion),
     ):
         for tree in trees:
-            source = tree.sql(dialect=model.dialect)
-            yield from _render_statement_variants(
-                renderer,
-                slot,
-                model,
-                tree,
-                evaluation,
-                list_render_stages_of_statement(model, source),
-            )
-    promotion = partial(site.make_promotion_arguments, model.fqn)
-    stages = (RuntimeStage.PROMOTING,)
-    for tree in model.on_virtual_update:
-        yield from _render_statement_variants(
-            renderer, "on-virtual-update", model, tree, promotion, stages
-        )
+            if not isinstance(tree, d.MacroDef):
+                source = tree.sql(dialect=model.dialect)
+                stages = list_render_stages(model, source)
+                # Only code of the project can use models that a statement does not name.
+                names_all = renders_without_project_code(model, source)
+                renders = [
+                    partial(_render_statement, context, model, tree, stage, names_all=names_all)
+                    for stage in (stages if context is evaluation else (RuntimeStage.PROMOTING,))
+                ]
+                yield from renderer.render_statements(slot, source, renders)
+            yield from renderer.list_hidden_statements(slot, model.dialect, tree)
 
 
-def _render_statement_variants(
-    renderer: StatementRenderer,
-    slot: str,
-    model: Model,
-    tree: exp.Expr,
-    context: Callable[..., StatementRenderArguments],
-    stages: tuple[RuntimeStage, ...],
-) -> Iterator[RenderedStatementWithEffects]:
-    if not isinstance(tree, d.MacroDef):
-        source = tree.sql(dialect=model.dialect)
-        # Only code of the project can use models that a statement does not name.
-        led = (
-            _render_statement_with_named_tables
-            if renders_statement_without_project_code(model, source)
-            else _render_statement_with_all_tables
-        )
-        renders = [partial(led, context, model, tree, stage) for stage in stages]
-        yield from renderer.render_statements(slot, source, renders)
-    yield from renderer.list_hidden_statements(slot, model.dialect, tree)
-
-
-def _render_statement_with_all_tables(
+def _render_statement(
     context: Callable[..., StatementRenderArguments],
     model: Model,
     tree: exp.Expr,
     stage: RuntimeStage,
+    *,
+    names_all: bool,
 ) -> list[exp.Expr] | None:
-    return sqlmesh_compat.render_sqlmesh_statement(model, tree, **context(), runtime_stage=stage)
+    """Renders a statement.
 
-
-def _render_statement_with_named_tables(
-    context: Callable[..., StatementRenderArguments],
-    model: Model,
-    tree: exp.Expr,
-    stage: RuntimeStage,
-) -> list[exp.Expr] | None:
-    """Renders a statement; only the names of models that it contains are replaced by tables.
-
-    SQLMesh needs a second for each statement to replace the names of a thousand models.
+    SQLMesh needs a second for each statement to replace the names of a thousand models. If a
+    statement names all models that it uses, only these are replaced by tables.
     """
-    first = sqlmesh_compat.render_sqlmesh_statement(model, tree, **context(()), runtime_stage=stage)
+    render = partial(sqlmesh_compat.render_sqlmesh_statement, model, tree, runtime_stage=stage)
+    if not names_all:
+        return render(**context())
+    first = render(**context(()))
     tables = {
         exp.table_name(table, identify=True)
         for one in first or ()
         for table in one.find_all(exp.Table)
     }
     led = context(tables)
-    if len(led.get("snapshots", ())) <= 1:
-        return first
-    return sqlmesh_compat.render_sqlmesh_statement(model, tree, **led, runtime_stage=stage)
+    return first if len(led.get("snapshots", ())) <= 1 else render(**led)
 
 
 def list_project_statements(
     item: EnvironmentStatements, site: StatementRenderSite
-) -> Iterator[RenderedStatementWithEffects]:
+) -> Iterator[RenderedStatement]:
     """Lists the before_all and after_all statements of one project (`EnvironmentStatements`)."""
-    renderer = StatementRenderer(None, site.default_dialect, render_code_key_of_statement(item))
+    renderer = StatementRenderer(None, site.default_dialect, render_code_key(item))
     for stage in (RuntimeStage.BEFORE_ALL, RuntimeStage.AFTER_ALL):
         for source in getattr(item, stage.value):
             try:
                 trees = d.parse(source, default_dialect=renderer.dialect)
-            except SqlglotError:
+            except Exception:  # it is no SQL, or SQL on which the parser itself fails
                 yield renderer.make_unreadable_statement(stage.value, source)
                 continue
             for tree in trees:
@@ -264,13 +228,9 @@ _MAY_RUN_CODE = re.compile(
 _TRANSFORM, _USING = (re.compile(word, re.IGNORECASE) for word in (r"transform\b", r"\busing\b"))
 
 
-def list_inner_statements(
-    model: Model, site: StatementRenderSite
-) -> Iterator[RenderedStatementWithEffects]:
+def list_inner_statements(model: Model, site: StatementRenderSite) -> Iterator[RenderedStatement]:
     """Lists the parts of SQLMesh's own statements: query, audits, merges, table properties."""
-    renderer = StatementRenderer(
-        model.fqn, site.find_dialect(model), render_code_key_of_statement(model)
-    )
+    renderer = StatementRenderer(model.fqn, site.find_dialect(model), render_code_key(model))
     yield from _list_query_statements(model, site, renderer)
     for audit, arguments in model.audits_with_args:
         yield from _list_audit_statements(model, audit, arguments, site, renderer)
@@ -281,12 +241,10 @@ def list_inner_statements(
 
 def list_standalone_statements(
     audit: StandaloneAudit, site: StatementRenderSite
-) -> Iterator[RenderedStatementWithEffects]:
+) -> Iterator[RenderedStatement]:
     """Lists the query of a standalone audit."""
-    renderer = StatementRenderer(
-        audit.name, site.default_dialect, render_code_key_of_statement(audit)
-    )
-    if may_statement_run_code(audit.query_.sql, audit):
+    renderer = StatementRenderer(audit.name, site.default_dialect, render_code_key(audit))
+    if may_run_code(audit.query_.sql, audit):
         render = partial(
             audit.render_audit_query,
             **site.make_evaluation_arguments(audit.name),
@@ -297,13 +255,11 @@ def list_standalone_statements(
 
 def _list_query_statements(
     model: Model, site: StatementRenderSite, renderer: StatementRenderer
-) -> Iterator[RenderedStatementWithEffects]:
-    if not sqlmesh_compat.is_sql_model(model) or not may_statement_run_code(
-        model.query_.sql, model
-    ):
+) -> Iterator[RenderedStatement]:
+    if not sqlmesh_compat.is_sql_model(model) or not may_run_code(model.query_.sql, model):
         return
     query = model.query_
-    others = () if renders_statement_without_project_code(model, query.sql) else None
+    others = () if renders_without_project_code(model, query.sql) else None
     evaluation = site.make_evaluation_arguments(model.fqn, others)
     renders = [
         partial(
@@ -312,7 +268,7 @@ def _list_query_statements(
             needs_optimization=False,
             runtime_stage=stage,
         )
-        for stage in list_render_stages_of_statement(model, query.sql)
+        for stage in list_render_stages(model, query.sql)
     ]
     yield from renderer.render_statements("query", query.sql, renders, part=True)
     yield from renderer.list_hidden_statements("query", model.dialect, model.query, part=True)
@@ -324,10 +280,10 @@ def _list_audit_statements(
     arguments: Mapping[str, exp.Expr],
     site: StatementRenderSite,
     renderer: StatementRenderer,
-) -> Iterator[RenderedStatementWithEffects]:
+) -> Iterator[RenderedStatement]:
     given = " ".join(str(value) for value in arguments.values())
     own = "" if audit.name in BUILT_IN_AUDITS else audit.query_.sql
-    if not may_statement_run_code(f"{own} {given}", model):
+    if not may_run_code(f"{own} {given}", model):
         return
     # A model's arguments to its audit may have any name and type, and win over those of a run.
     kwargs: dict[str, Any] = {
@@ -343,26 +299,26 @@ def _list_audit_statements(
 
 def _list_merge_statements(
     model: Model, renderer: StatementRenderer
-) -> Iterator[RenderedStatementWithEffects]:
+) -> Iterator[RenderedStatement]:
     """Lists conditions and assignments of a MERGE that SQLMesh makes, each as a query."""
     for name in ("merge_filter", "when_matched", "unique_key"):
         given = getattr(model, name, None)
         trees = given if isinstance(given, list) else [given] if given is not None else []
-        for part in (part for tree in trees for part in _iterate_expressions(tree)):
+        for part in (part for tree in trees for part in _iterate_merge_expressions(tree)):
             text = part.sql(dialect=renderer.dialect)
-            if may_statement_run_code(text, model):
+            if may_run_code(text, model):
                 yield from renderer.render_statements(
-                    "merge", text, [partial(_wrap_statement_in_query, text)], part=True
+                    "merge", text, [partial(_wrap_in_query, text)], part=True
                 )
 
 
-def _wrap_statement_in_query(expression: str) -> str:
+def _wrap_in_query(expression: str) -> str:
     if "@" in expression:
         raise ValueError("a macro")
     return f"SELECT {expression}"
 
 
-def _iterate_expressions(tree: exp.Expr) -> Iterator[exp.Expr]:
+def _iterate_merge_expressions(tree: exp.Expr) -> Iterator[exp.Expr]:
     if tree.key != "whens":
         yield tree
         return
@@ -383,7 +339,7 @@ def _iterate_assignments(then: exp.Expr) -> Iterator[exp.Expr]:
 
 def _list_table_clauses(
     model: Model, site: StatementRenderSite, renderer: StatementRenderer
-) -> Iterator[RenderedStatementWithEffects]:
+) -> Iterator[RenderedStatement]:
     """Lists format and properties of the table and of the view, as clauses of CREATE."""
     evaluation = {
         **site.make_evaluation_arguments(model.fqn, ()),
@@ -403,10 +359,10 @@ def _render_create_statement(
     model: Model, properties: Callable[[], Any], renderer: StatementRenderer
 ) -> str:
     clauses = sqlmesh_compat.render_sqlmesh_table_clauses(model, properties(), renderer.dialect)
-    return f"CREATE TABLE {display_name_in_effect(PLACEHOLDER)} (a INT) {clauses}"
+    return f"CREATE TABLE {'.'.join(PLACEHOLDER)} (a INT) {clauses}"
 
 
-def may_statement_run_code(sql: str, node: Node) -> bool:
+def may_run_code(sql: str, node: Node) -> bool:
     """Whether a query could run code, so that it must be rendered; most texts show that they do
     not.
 
@@ -416,7 +372,7 @@ def may_statement_run_code(sql: str, node: Node) -> bool:
     for attribute in _SLOTS:
         values += [item.sql for item in getattr(node, attribute, None) or ()]
     whole = " ".join((sql, *values))
-    if _COMPOSES.search(sql) or not renders_statement_without_project_code(node, sql):
+    if _COMPOSES.search(sql) or not renders_without_project_code(node, sql):
         return True
     transform = _TRANSFORM.search(whole)
     uses = transform is not None and _USING.search(whole, transform.end()) is not None

@@ -31,17 +31,14 @@ from jinja2 import Environment, TemplateSyntaxError
 from sqlglot import Dialect, exp
 from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
-from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.worker.runtime import silence_worker_log
 from ci_bot.worker.sql_effects import effects as names
 from ci_bot.worker.sql_effects.effects import (
     NOT_PARSED,
     RUNS_JAVA,
-    THIS_MODEL,
     Action,
-    ObjectName,
-    OwnObjectsOfEffects,
+    OwnObjects,
     SqlEffect,
     find_unsafe_format,
     find_unsafe_property,
@@ -49,19 +46,20 @@ from ci_bot.worker.sql_effects.effects import (
 )
 from ci_bot.worker.sql_effects.judgement import (
     JudgedEffect,
-    RenderedStatementWithEffects,
+    RenderedStatement,
     describe_effect,
     weigh_effect,
 )
 from ci_bot.worker.sql_effects.read_statement import (
     ACTING_WORDS,
+    read_dotted_name,
     read_effects_of_literal_sql,
     read_effects_of_unrendered_statement,
 )
 from ci_bot.yaml_reader import UnfitYaml, read_yaml
 
 if TYPE_CHECKING:
-    from sqlglot.tokens import Token
+    pass
 
 # Replaces a value of the template: a macro of SQLMesh, whose value is unknown, too.
 _VALUE = "@jinja_value"
@@ -100,7 +98,7 @@ def list_template_effects(template: str, dialect: str) -> Iterator[SqlEffect]:
 
 def _iterate_template_effects(template: str, dialect: str) -> Iterator[SqlEffect]:
     try:
-        pieces, strings = _split_template_into_statements(template)
+        pieces, strings = _split_template(template)
     except TemplateSyntaxError:
         pieces, strings = [template], []
     yield from read_effects_of_literal_sql(" ".join(pieces), dialect) or ()
@@ -112,7 +110,7 @@ def _iterate_template_effects(template: str, dialect: str) -> Iterator[SqlEffect
         yield from (read_effects_of_literal_sql(text, dialect) or ()) if " " in text.strip() else ()
 
 
-def _split_template_into_statements(template: str) -> tuple[list[str], list[str]]:
+def _split_template(template: str) -> tuple[list[str], list[str]]:
     """Splits a template: the texts between block tags, with a macro for each value, and the strings
     inside tags.
     """
@@ -144,23 +142,11 @@ def _list_effects_of_cut_statements(text: str, dialect: str) -> Iterator[SqlEffe
         words = tuple(token.text.upper() for token in tokens[start : start + 2])
         action = _VERBS.get(words) if len(words) > 1 else None  # type: ignore[arg-type]
         if action is not None:
-            target = _read_name_of_cut_statement(tokens[start + 2 :])
+            at = start + 2
+            while at < len(tokens) and tokens[at].text.upper() in _BETWEEN:
+                at += 1
+            target, _ = read_dotted_name(tokens, at)
             yield SqlEffect(action, " ".join(words), target, schema="SCHEMA" in words)
-
-
-def _read_name_of_cut_statement(tokens: list[Token]) -> ObjectName | None:
-    rest = list(tokens)
-    while rest and rest[0].text.upper() in _BETWEEN:
-        rest.pop(0)
-    if rest and rest[0].token_type.name == "PARAMETER":
-        own = len(rest) > 1 and rest[1].text.lower() in _OWN
-        return THIS_MODEL if own else None
-    parts: list[str] = []
-    for at in range(0, len(rest), 2):
-        parts.append(rest[at].text.lower())
-        if at + 1 >= len(rest) or rest[at + 1].token_type.name != "DOT":
-            break
-    return tuple(parts) or None
 
 
 # Keys of configurations whose values are executed; the last are dbt's.
@@ -185,14 +171,14 @@ _MAY_BE_EXECUTED = re.compile("|".join([*map(re.escape, sorted(_SLOTS)), r"\\", 
 
 
 @dataclass(frozen=True)
-class FileReadingWithEffects:
+class FileEffects:
     """The effects of the SQL in one file; the module's docstring describes both fields."""
 
     judged: tuple[JudgedEffect, ...] = ()
     undecided: tuple[str, ...] = ()
 
 
-def read_effects_of_raw_file(path: str, text: str, dialect: str) -> FileReadingWithEffects:
+def read_effects_of_raw_file(path: str, text: str, dialect: str) -> FileEffects:
     """Reads one file of a project.
 
     Args:
@@ -204,7 +190,7 @@ def read_effects_of_raw_file(path: str, text: str, dialect: str) -> FileReadingW
         return _read_effects_of_sql_file(text, dialect)
     if suffix in (".yaml", ".yml"):
         return _read_effects_of_yaml(text, dialect)
-    return FileReadingWithEffects()
+    return FileEffects()
 
 
 @dataclass(frozen=True)
@@ -218,21 +204,25 @@ class _StatementPiece:
     undecided: bool
 
 
-def _read_effects_of_sql_file(text: str, dialect: str) -> FileReadingWithEffects:
+def _read_effects_of_sql_file(text: str, dialect: str) -> FileEffects:
     if _QUERY.match(text) and not _MAY_ACT.search(text.rstrip().removesuffix(";")):
-        return FileReadingWithEffects()
-    try:
-        with silence_worker_log("sqlglot"):
-            trees = d.parse(text, default_dialect=dialect)
-    except (SqlglotError, SQLMeshError, ValueError, AttributeError, RecursionError):
+        return FileEffects()
+    trees = _parse_project_sql(text, dialect)
+    if trees is None:
         if "{%" not in text and "{{" not in text:
-            return FileReadingWithEffects()  # the load fails, and says why
+            return FileEffects()  # the load fails, and says why
         # A file of Jinja macros, or a dbt model.
         effects = tuple(list_template_effects(text, dialect))
-        return _make_reading_with_effects(
-            [_StatementPiece("template", None, text, effects, True)], dialect
-        )
-    return _make_reading_with_effects(list(_iterate_statement_pieces(trees, dialect)), dialect)
+        return _make_file_effects([_StatementPiece("template", None, text, effects, True)], dialect)
+    return _make_file_effects(list(_iterate_statement_pieces(trees, dialect)), dialect)
+
+
+def _parse_project_sql(text: str, dialect: str) -> list[exp.Expr] | None:
+    with silence_worker_log("sqlglot"):
+        try:
+            return d.parse(text, default_dialect=dialect)
+        except Exception:  # it is no SQL, or SQL on which the parser itself fails
+            return None
 
 
 def _iterate_statement_pieces(trees: Iterable[Any], dialect: str) -> Iterator[_StatementPiece]:
@@ -240,8 +230,8 @@ def _iterate_statement_pieces(trees: Iterable[Any], dialect: str) -> Iterator[_S
     for tree in trees:
         if tree.key in _BLOCKS:
             model, dialect = (
-                _read_name(tree),
-                _read_dialect(tree) or dialect,
+                _read_block_name(tree),
+                _read_block_dialect(tree) or dialect,
             )
             yield from _read_effects_of_model_block(tree, model, dialect)
         elif tree.key == "virtualupdatestatement":
@@ -258,21 +248,18 @@ def _read_effects_of_model_block(
     slot = f"{tree.key.upper()} block"
     piece = _make_statement_piece(slot, model, tree, dialect)
     code = [effect for effect in piece.effects if effect.action == "code"]
-    odd = [
-        make_unknown_effect("CREATE TABLE", why)
-        for why in _list_unsafe_properties_with_effects(tree)
-    ]
+    odd = [make_unknown_effect("CREATE TABLE", why) for why in _list_unsafe_properties(tree)]
     yield _StatementPiece(slot, model, piece.source, (*code, *odd), piece.undecided)
 
 
-def _list_unsafe_properties_with_effects(block: exp.Expr) -> Iterator[str]:
+def _list_unsafe_properties(block: exp.Expr) -> Iterator[str]:
     for name in ("storage_format", "table_format"):
-        value = _find_property(block, name)
+        value = _find_block_property(block, name)
         why = find_unsafe_format(value.name) if value is not None else None
         if why is not None:
             yield why
     for name in ("physical_properties", "virtual_properties"):
-        value = _find_property(block, name)
+        value = _find_block_property(block, name)
         for pair in value.find_all(exp.EQ) if value is not None else ():
             why = find_unsafe_property(pair.left.name)
             if why is not None:
@@ -286,18 +273,18 @@ def _make_statement_piece(
     return _StatementPiece(slot, model, tree.sql(dialect=dialect), effects, undecided)
 
 
-def _read_name(block: exp.Expr) -> str | None:
-    value = _find_property(block, "name")
+def _read_block_name(block: exp.Expr) -> str | None:
+    value = _find_block_property(block, "name")
     name = names.read_table_name(value) if value is not None else None
     return ".".join(name) if name else None
 
 
-def _read_dialect(block: exp.Expr) -> str | None:
-    value = _find_property(block, "dialect")
+def _read_block_dialect(block: exp.Expr) -> str | None:
+    value = _find_block_property(block, "dialect")
     return value.name.lower() if value is not None else None
 
 
-def _find_property(block: exp.Expr, name: str) -> exp.Expr | None:
+def _find_block_property(block: exp.Expr, name: str) -> exp.Expr | None:
     for item in block.expressions:
         if item.key == "property" and str(item.this).lower() == name:
             value = item.args.get("value")
@@ -305,17 +292,15 @@ def _find_property(block: exp.Expr, name: str) -> exp.Expr | None:
     return None
 
 
-def _read_effects_of_yaml(text: str, dialect: str) -> FileReadingWithEffects:
+def _read_effects_of_yaml(text: str, dialect: str) -> FileEffects:
     if "{%" not in text and not _MAY_BE_EXECUTED.search(text):
-        return FileReadingWithEffects()
+        return FileEffects()
     try:
         document = read_yaml(text)
     except UnfitYaml:
         # A configuration may hold Jinja that is no YAML before it is rendered.
         effects = tuple(list_template_effects(text, dialect)) if "{%" in text else ()
-        return _make_reading_with_effects(
-            [_StatementPiece("template", None, text, effects, True)], dialect
-        )
+        return _make_file_effects([_StatementPiece("template", None, text, effects, True)], dialect)
     pieces: list[_StatementPiece] = []
     for slot, sql in _iterate_executed_statements(document):
         if "{{" in sql or "{%" in sql:
@@ -323,15 +308,13 @@ def _read_effects_of_yaml(text: str, dialect: str) -> FileReadingWithEffects:
                 _StatementPiece(slot, None, sql, tuple(list_template_effects(sql, dialect)), True)
             )
             continue
-        try:
-            with silence_worker_log("sqlglot"):
-                trees = d.parse(sql, default_dialect=dialect)
-        except (SqlglotError, SQLMeshError, ValueError, AttributeError, RecursionError):
+        trees = _parse_project_sql(sql, dialect)
+        if trees is None:
             why = (make_unknown_effect("statement", NOT_PARSED),)
             pieces.append(_StatementPiece(slot, None, sql, why, False))
             continue
         pieces += [_make_statement_piece(slot, None, tree, dialect) for tree in trees]
-    return _make_reading_with_effects(pieces, dialect)
+    return _make_file_effects(pieces, dialect)
 
 
 def _iterate_executed_statements(document: Any) -> Iterator[tuple[str, str]]:
@@ -350,16 +333,12 @@ def _iterate_executed_statements(document: Any) -> Iterator[tuple[str, str]]:
                 yield from _iterate_executed_statements(value)
 
 
-def _make_reading_with_effects(
-    pieces: list[_StatementPiece], dialect: str
-) -> FileReadingWithEffects:
+def _make_file_effects(pieces: list[_StatementPiece], dialect: str) -> FileEffects:
     found: list[JudgedEffect] = []
     temporary: set[Any] = set()
     for piece in pieces:
-        own = _make_own_objects_of_effects(piece.model)
-        statement = RenderedStatementWithEffects(
-            piece.slot, piece.model, piece.source, piece.source, dialect
-        )
+        own = _make_own_objects(piece.model)
+        statement = RenderedStatement(piece.slot, piece.model, piece.source, piece.source, dialect)
         for effect in piece.effects:
             if effect.action == "nothing" and effect.target is not None:
                 temporary.add(effect.target)
@@ -369,12 +348,12 @@ def _make_reading_with_effects(
                     JudgedEffect(statement, effect, severity, "", describe_effect(effect, own))
                 )
     undecided = tuple(piece.source[:200] for piece in pieces if piece.undecided)
-    return FileReadingWithEffects(tuple(found), undecided)
+    return FileEffects(tuple(found), undecided)
 
 
-def _make_own_objects_of_effects(model: str | None) -> OwnObjectsOfEffects:
+def _make_own_objects(model: str | None) -> OwnObjects:
     objects = {names.THIS_MODEL}
     if model is not None:
         parts = tuple(model.split("."))
         objects |= {parts, ("", *parts)}
-    return OwnObjectsOfEffects("its environment", "", objects=frozenset(objects))
+    return OwnObjects("its environment", "", objects=frozenset(objects))

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from ci_bot.worker.rules.files import MODEL_FILE_RULES
 from ci_bot.worker.rules.files.credentials import find_credential_in_file
-from ci_bot.worker.sql_effects.effects import OwnObjectsOfEffects
+from ci_bot.worker.sql_effects.effects import OwnObjects
 from ci_bot.worker.sql_effects.judgement import (
     JudgedEffect,
-    RenderedStatementWithEffects,
-    judge_effects_of_statements,
+    RenderedStatement,
+    judge_statements,
 )
 from tests.unit.rules.shop import FILES
 from tests.unit.rules.world import change, files, models, rules, seen
@@ -637,13 +637,9 @@ def test_configuration__that_does_not_parse_is_left_to_the_load() -> None:
 
 def around(sql: str, *, in_prod: bool = False) -> tuple[JudgedEffect, ...]:
     """What a before_all statement does to others, for an environment with a schema of its own."""
-    own = OwnObjectsOfEffects(
-        "pr_1", "spark_catalog", schemas=frozenset({("spark_catalog", "mart__pr_1")})
-    )
-    statement = RenderedStatementWithEffects("before_all", None, sql, sql, "spark")
-    return tuple(
-        replace(item, in_prod=in_prod) for item in judge_effects_of_statements([statement], own)
-    )
+    own = OwnObjects("pr_1", "spark_catalog", schemas=frozenset({("spark_catalog", "mart__pr_1")}))
+    statement = RenderedStatement("before_all", None, sql, sql, "spark")
+    return tuple(replace(item, in_prod=in_prod) for item in judge_statements([statement], own))
 
 
 @pytest.mark.parametrize(
@@ -700,11 +696,11 @@ def test_environment_statement__that_was_there_is_told_and_no_more() -> None:
 
 def test_statement__that_the_base_has_and_prod_has_not_is_for_a_person() -> None:
     model = change({}, FILES).after['"spark_catalog"."mart"."revenue"']
-    own = OwnObjectsOfEffects("pr_1", "spark_catalog")
-    statement = RenderedStatementWithEffects(
+    own = OwnObjects("pr_1", "spark_catalog")
+    statement = RenderedStatement(
         "post-statement", model.fqn, "DROP TABLE x.y", "DROP TABLE x.y", "spark"
     )
-    inputs = change(FILES, FILES, judged=tuple(judge_effects_of_statements([statement], own)))
+    inputs = change(FILES, FILES, judged=tuple(judge_statements([statement], own)))
 
     (own_doing,) = seen(inputs, "destructive-statement")
     (from_base,) = seen(replace(inputs, from_base=frozenset({model.fqn})), "destructive-statement")

@@ -9,17 +9,17 @@ import pytest
 
 from ci_bot.worker.sql_effects.read_statement import _ACTING_NODES, ACTING_WORDS
 from ci_bot.worker.sql_effects.unrendered_sql import (
-    FileReadingWithEffects,
+    FileEffects,
     read_effects_of_raw_file,
 )
 
 
-def model(post: str = "", pre: str = "", properties: str = "") -> FileReadingWithEffects:
+def model(post: str = "", pre: str = "", properties: str = "") -> FileEffects:
     text = f"MODEL (name shop.a, kind FULL, dialect spark{properties});\n{pre}\nSELECT 1 AS x;\n"
     return read_effects_of_raw_file("models/a.sql", f"{text}{post}", "duckdb")
 
 
-def told(reading: FileReadingWithEffects) -> list[tuple[str, str]]:
+def told(reading: FileEffects) -> list[tuple[str, str]]:
     return [(item.severity, item.description) for item in reading.judged]
 
 
@@ -145,10 +145,7 @@ def test_file__that_cannot_be_read_breaks_nothing(path: str, text: str) -> None:
 
 
 def test_file__of_another_kind_says_nothing() -> None:
-    assert (
-        read_effects_of_raw_file("README.md", "DROP TABLE shop.orders", "spark")
-        == FileReadingWithEffects()
-    )
+    assert read_effects_of_raw_file("README.md", "DROP TABLE shop.orders", "spark") == FileEffects()
 
 
 def test_reading__evaluates_nothing_of_a_file() -> None:
@@ -199,6 +196,13 @@ def test_words_that_act__hold_one_for_each_node_that_does_something() -> None:
     """A query without any of them is not parsed."""
     for key in _ACTING_NODES - {"command"}:
         assert any(key.startswith(word) for word in ACTING_WORDS), key
+
+
+@pytest.mark.parametrize("sql", ["DROP TABLE shop.orders, shop.b", "DROP TABLE a; SELECT MAP(x)"])
+def test_configuration__with_a_statement_that_no_parser_reads_is_unknown(sql: str) -> None:
+    """Of the second one, the parser itself fails with an IndexError."""
+    reading = read_effects_of_raw_file("config.yaml", f"after_all: ['{sql}']", "spark")
+    assert [(one.severity, one.effect.action) for one in reading.judged] == [("blocker", "unknown")]
 
 
 @pytest.mark.parametrize(

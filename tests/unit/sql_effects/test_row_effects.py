@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ci_bot.worker.sql_effects.judgement import (
-    can_statement_effect_change_rows,
-    do_statement_effects_change_rows,
+    can_statement_change_rows,
+    do_statements_change_rows,
 )
 
 KEEPS_ROWS = (
@@ -59,25 +59,25 @@ CHANGES_ROWS = (
 
 @pytest.mark.parametrize("statement", KEEPS_ROWS)
 def test_statement__that_writes_no_row_changes_none(statement: str) -> None:
-    assert not can_statement_effect_change_rows(statement, "spark")
-    assert not do_statement_effects_change_rows([], [statement], "spark")
+    assert not can_statement_change_rows(statement, "spark")
+    assert not do_statements_change_rows([], [statement], "spark")
 
 
 @pytest.mark.parametrize("statement", CHANGES_ROWS)
 def test_statement__that_may_change_rows_is_said_to(statement: str) -> None:
-    assert can_statement_effect_change_rows(statement, "spark")
-    assert do_statement_effects_change_rows([statement], [], "spark")
+    assert can_statement_change_rows(statement, "spark")
+    assert do_statements_change_rows([statement], [], "spark")
 
 
 def test_statements__only_those_that_differ_count() -> None:
     clear, count = "DELETE FROM @this_model", "ANALYZE TABLE @this_model COMPUTE STATISTICS"
-    assert not do_statement_effects_change_rows([clear], [clear], "spark")
-    assert not do_statement_effects_change_rows([clear], [clear, count], "spark")
-    assert do_statement_effects_change_rows([clear], [clear, clear], "spark")
+    assert not do_statements_change_rows([clear], [clear], "spark")
+    assert not do_statements_change_rows([clear], [clear, count], "spark")
+    assert do_statements_change_rows([clear], [clear, clear], "spark")
 
 
 def test_statements__in_another_order_may_count_on_each_other() -> None:
     clear, fill = "DELETE FROM @this_model", "INSERT INTO @this_model SELECT 1"
     comment, count = "COMMENT ON TABLE @this_model IS 'x'", "REFRESH TABLE @this_model"
-    assert do_statement_effects_change_rows([clear, fill], [fill, clear], "spark")
-    assert not do_statement_effects_change_rows([comment, count], [count, comment], "spark")
+    assert do_statements_change_rows([clear, fill], [fill, clear], "spark")
+    assert not do_statements_change_rows([comment, count], [count, comment], "spark")

@@ -8,8 +8,8 @@ from ci_bot.worker.sql_effects.effects import SqlEffect
 from ci_bot.worker.sql_effects.read_statement import list_statement_effects
 from ci_bot.worker.sql_effects.spark_settings import (
     find_effect_of_setting,
-    find_setting_spelling_for_effect,
-    is_setting_without_effect_after_start,
+    find_setting_spelling,
+    is_start_setting,
 )
 
 VALUES = [
@@ -81,24 +81,21 @@ def test_meaning__that_hangs_on_the_value(key: str, value: str, meaning: str) ->
 
 
 def test_spelling() -> None:
+    assert find_setting_spelling("spark.sql.session.timezone") == "spark.sql.session.timeZone"
     assert (
-        find_setting_spelling_for_effect("spark.sql.session.timezone")
-        == "spark.sql.session.timeZone"
-    )
-    assert (
-        find_setting_spelling_for_effect("spark.sql.ansi.enabled") is None
+        find_setting_spelling("spark.sql.ansi.enabled") is None
     )  # a group of keys knows no spelling
-    assert find_setting_spelling_for_effect("my.setting") is None
+    assert find_setting_spelling("my.setting") is None
 
 
 @pytest.mark.parametrize("key", ["spark.executor.memory", "spark.sql.warehouse.dir"])
 def test_fixed(key: str) -> None:
-    assert is_setting_without_effect_after_start(key)
+    assert is_start_setting(key)
 
 
 @pytest.mark.parametrize("key", ["spark.sql.ansi.enabled", "spark.scheduler.pool", "my.setting"])
 def test_fixed__not(key: str) -> None:
-    assert not is_setting_without_effect_after_start(key)
+    assert not is_start_setting(key)
 
 
 # The text as the engine is given it; what SQLMesh makes of a SET is in

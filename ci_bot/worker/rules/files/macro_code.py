@@ -28,7 +28,7 @@ from ci_bot.worker.sql import (
 )
 from ci_bot.worker.sql_effects import (
     find_effect_of_setting,
-    find_setting_spelling_for_effect,
+    find_setting_spelling,
     list_statement_effects,
 )
 from ci_bot.worker.sqlmesh_compat import is_sql_model
@@ -140,7 +140,7 @@ def find_settings_in_python_files(inputs: RuleInputs) -> Iterator[RuleObservatio
             old[found.key, found.value] -= 1
             if old[found.key, found.value] >= 0:
                 continue
-            key = find_setting_spelling_for_effect(found.key) or found.key
+            key = find_setting_spelling(found.key) or found.key
             yield RuleObservation(
                 SETTING,
                 (f"Python sets `{key}`" if key else "Python sets a setting whose name it computes")
