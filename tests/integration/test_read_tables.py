@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlglot import parse_one
 from sqlmesh.core import dialect as d
 from sqlmesh.core.model import SqlModel, load_sql_based_model, load_sql_based_models
 
+from ci_bot.worker.sqlmesh_compat.models_and_trees import list_tables_of_plain_query
 from ci_bot.worker.sqlmesh_compat.skipped_work import set_sqlmesh_dependencies
 from tests.corpus.labelled import read_cases
 
@@ -33,6 +35,34 @@ QUERIES = (
     "SELECT 1 AS x",
     "SELECT a.x FROM db.a AS a, db.one AS one",
     "SELECT t.x FROM db.A AS T WHERE T.X > 1",
+    # A name of a CTE that means a table, or might.
+    "WITH a AS (SELECT * FROM a) SELECT * FROM a",
+    "WITH a AS (SELECT * FROM b), b AS (SELECT * FROM db.c) SELECT * FROM a JOIN b ON a.x = b.x",
+    "WITH a AS (SELECT * FROM db.b) SELECT * FROM A",
+    'WITH a AS (SELECT * FROM db.b) SELECT * FROM "A"',
+    'WITH "A" AS (SELECT * FROM db.b) SELECT * FROM "A" UNION ALL SELECT * FROM a',
+    "WITH a AS (SELECT * FROM db.b) SELECT * FROM db.a",
+    "WITH a AS (SELECT * FROM db.b), A AS (SELECT * FROM db.c) SELECT * FROM a",
+    "WITH a AS (SELECT * FROM db.b) SELECT * FROM (SELECT * FROM a) AS q, a WHERE x IN (SELECT x FROM a)",
+    "SELECT * FROM (WITH a AS (SELECT * FROM db.b) SELECT * FROM a) AS q JOIN a ON a.x = q.x",
+    "WITH a AS (SELECT 1 AS x) (SELECT x FROM a) UNION ALL (SELECT x FROM b)",
+    "SELECT * FROM (WITH a AS (SELECT * FROM db.b) SELECT * FROM a) AS q",
+    "SELECT * FROM db.a AS a, LATERAL (SELECT * FROM db.b AS b WHERE b.x = a.x) AS q",
+    "SELECT * FROM db.a WHERE x IN (WITH q AS (SELECT x FROM db.b) SELECT x FROM q)",
+    # One name for two sources.
+    "SELECT * FROM db.a JOIN dc.a ON TRUE",
+    "SELECT * FROM db.a AS q JOIN (SELECT * FROM db.b) AS q ON TRUE",
+    "SELECT * FROM db.a JOIN db.A AS b ON TRUE UNION ALL SELECT * FROM db.a",
+    "SELECT * FROM c.db.a JOIN C.DB.b ON TRUE JOIN d ON EXISTS (SELECT 1 FROM d AS e WHERE e.x = d.x)",
+)
+PLAIN = tuple(
+    f"SELECT {columns} FROM {tables}"
+    for columns in ("x", "*", "(SELECT MAX(y) FROM db.c) AS y")
+    for tables in (
+        "db.a",
+        "db.a AS a LEFT JOIN (SELECT x FROM db.b UNION ALL SELECT x FROM db.a) AS b ON a.x = b.x",
+        "db.a AS one, db.a AS two WHERE EXISTS (SELECT 1 FROM db.b)",
+    )
 )
 ODD = {
     "duckdb": (
@@ -55,6 +85,9 @@ ODD = {
     "bigquery": (
         "SELECT x FROM `project.db.a`, UNNEST(l) AS x",
         "SELECT * FROM `my-project`.db.a",
+        "SELECT * FROM db.a AS a, a.l AS x",
+        "SELECT * FROM db.a AS a JOIN a.l AS x ON x.y = a.y",
+        "SELECT * FROM db.a, a.l",
     ),
 }
 
@@ -83,6 +116,20 @@ def test_dependencies__are_those_of_the_rendered_query(dialect: str) -> None:
         for catalog in (None, "Cat"):
             mine, theirs = found(parsed, dialect, catalog)
             assert mine == theirs, query
+
+
+def test_dependencies__of_a_plain_query_need_no_scopes() -> None:
+    with_cte = [f"WITH q AS (SELECT x FROM db.e) {query} ORDER BY x" for query in PLAIN]
+    for query in (
+        *PLAIN,
+        *with_cte,
+        "WITH q AS (SELECT 1), r AS (SELECT * FROM q) SELECT * FROM r",
+    ):
+        tables = list_tables_of_plain_query(parse_one(query, dialect="spark"))
+        assert tables is not None, query
+        parsed = d.parse(f"MODEL (name me, kind FULL);\n\n{query}", default_dialect="spark")
+        mine, theirs = found(parsed, "spark", None)
+        assert mine == theirs == {f'"{table.db}"."{table.name}"' for table in tables}, query
 
 
 def test_dependencies__are_found_without_rendering() -> None:
@@ -123,6 +170,7 @@ def _loaded(text: str, path: str) -> list[Any]:
 
 def test_dependencies__of_every_labelled_model() -> None:
     seen: set[str] = set()
+    plain = 0
     for case in CASES:
         for path, content in (*case.base.items(), *case.head.items()):
             text = content.decode("utf-8", "replace")
@@ -130,8 +178,10 @@ def test_dependencies__of_every_labelled_model() -> None:
                 seen.add(text)
                 for model in _loaded(text, path):
                     if isinstance(model, SqlModel):
+                        plain += list_tables_of_plain_query(model.query) is not None
                         set_sqlmesh_dependencies(model)
                         mine = set(model.full_depends_on)
                         model._full_depends_on = None
                         assert mine == model.full_depends_on, path
     assert len(seen) > 30
+    assert plain > len(seen) / 2

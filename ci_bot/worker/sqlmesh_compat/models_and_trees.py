@@ -12,7 +12,7 @@ would see a query that reads nothing. So only this module writes these names.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from sqlglot import exp, parse_one
@@ -103,6 +103,65 @@ WITH = find_argument_name_in_sqlglot(exp.Select, "with")
 EXCEPT = find_argument_name_in_sqlglot(exp.Star, "except")
 # The base of every tree; sqlglot 30 has parts of trees that are not an `Expression`.
 Tree: type[Any] = getattr(exp, "Expr", exp.Expression)
+
+
+# The tables of a query that is plain enough to find them without its scopes.
+
+
+def list_tables_of_plain_query(query: Any) -> list[exp.Table] | None:
+    """Lists the tables that a query reads, of which none is one of its CTEs.
+
+    Returns:
+        None if that needs the query's scopes: an odd source, a WITH inside of the query, a name
+        that could mean a table or a CTE, or one that is given twice.
+    """
+    ctes = {cte.alias.lower(): place for place, cte in enumerate(query.ctes)}
+    found: list[exp.Table] = []
+    seen: set[tuple[int, str]] = set()
+    for node in query.walk():
+        if isinstance(node, exp.Table | exp.Subquery):
+            select = _find_select_of_source(node)
+            source = id(select), node.alias_or_name.lower()
+            # Versions of the parser differ in what they say of it.
+            if select is not None and source in seen:
+                return None
+            seen.add(source)
+        if isinstance(node, exp.Table):
+            place = ctes.get(node.name.lower())
+            if place is None:
+                found.append(node)
+            if (
+                select is None
+                or not _is_table_just_named(node)
+                or (place is not None and not _means_cte(node, query.ctes, place))
+            ):
+                return None
+        elif isinstance(node, exp.With) and node.parent is not query:
+            return None
+    return found
+
+
+def _find_select_of_source(node: Any) -> Any | None:
+    """Finds the SELECT that reads a table or a query in its FROM or in a JOIN; None: none does."""
+    above = node.parent if isinstance(node.parent, exp.From | exp.Join) else None
+    return above.parent if above and isinstance(above.parent, exp.Select) else None
+
+
+def _is_table_just_named(table: exp.Table) -> bool:
+    given = {name: value for name, value in table.args.items() if value not in (None, [], False)}
+    return given.keys() <= {"this", "db", "catalog", "alias"} and all(
+        isinstance(given[name], exp.Identifier) for name in given.keys() - {"alias"}
+    )
+
+
+def _means_cte(table: exp.Table, ctes: Sequence[exp.CTE], place: int) -> bool:
+    """Whether a table with the name of a CTE surely means it: it is spelled alike, and stands below
+    it.
+    """
+    if table.this != ctes[place].args["alias"].this:
+        return False
+    inside = table.find_ancestor(exp.CTE)
+    return inside is None or any(cte is inside for cte in ctes[place + 1 :])
 
 
 # Types of columns as the parser works them out, where its releases differ.

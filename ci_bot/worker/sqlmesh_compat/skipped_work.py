@@ -31,6 +31,8 @@ from sqlmesh.core.state_sync.db import snapshot as snapshot_module
 from sqlmesh.utils import cron
 from sqlmesh.utils.metaprogramming import ExecutableKind
 
+from ci_bot.worker.sqlmesh_compat.models_and_trees import list_tables_of_plain_query
+
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
@@ -165,6 +167,12 @@ def _list_tables(model: SqlModel) -> set[str] | None:
         return None
     if not isinstance(model.query, exp.Query):
         return None
+    plain = list_tables_of_plain_query(model.query)
+    if plain is not None:
+        # Names alone are half of the work: the rest is for columns.
+        return {
+            d.normalize_model_name(table, model.default_catalog, model.dialect) for table in plain
+        }
     query = model.query.copy()
     try:
         with d.normalize_and_quote(query, model.dialect, model.default_catalog) as normalized:
