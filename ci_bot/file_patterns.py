@@ -14,7 +14,6 @@ from fnmatch import translate
 
 # In this order; the first that is there counts.
 CODEOWNERS_PLACES = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")
-
 _ANY_DEPTH = "**"
 _ANY_NAME = re.compile("")
 _QUOTED = re.compile(r"\\(.)")

@@ -12,7 +12,6 @@ EXPRESSION: Final = "{{"
 BLOCK: Final = "{%"
 REMARK: Final = "{#"
 ALL_TEMPLATES: Final = (EXPRESSION, BLOCK, REMARK)
-
 _CLOSED_BY = {EXPRESSION: "}}", BLOCK: "%}", REMARK: "#}"}
 _IF = re.compile(r"\{%-?[ \t]*if\b")
 _ENDIF = re.compile(r"\bendif[ \t]*-?%\}")

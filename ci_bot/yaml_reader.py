@@ -50,7 +50,6 @@ YamlPlace = tuple[str | int, ...]
 MOST_NODES = 200_000
 # The parser looks ahead through every bracket that is open, so depth is what makes it slow.
 MOST_LEVELS = 100
-
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"[-+]?(?:[0-9]{1,18}\.[0-9]{0,18}|\.[0-9]{1,18})(?:[eE][-+]?[0-9]{1,2})?")
 # What the library lets through of a value or an escape that nothing can be made of: `!!int ""`.

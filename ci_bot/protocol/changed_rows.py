@@ -112,7 +112,6 @@ def _is_forward_only(change: Change) -> bool:
 
 
 _SAME_RESULT = "same-result"  # the worker's proof
-
 _REBUILDS = ("breaking", "uncategorized")
 # SQLMesh's word for changes after which old rows are as they were.
 _KEPT = ("non_breaking", "indirect_non_breaking", "forward_only", "metadata")

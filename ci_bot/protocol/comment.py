@@ -87,7 +87,6 @@ def apply_phase(result: str) -> Phase:
 
 MOST_CHARACTERS = 2_000
 VARIABLES = ("plan", "environment", "decision")
-
 _FENCE = re.compile(r"(`{3,})[a-z]*")
 _VARIABLE = re.compile(r"\{([^{}\n]{0,40})\}")
 # What is put in the place of a variable: it stands in code as well as outside of it.

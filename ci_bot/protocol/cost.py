@@ -40,7 +40,6 @@ COST_SOURCES: Mapping[CostLayer, str] = {
 Currency = Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
 
 PRICE = r"[0-9]{1,12}(\.[0-9]{1,6})? [A-Z]{3}"
-
 PRICE_WORDS = "must be an amount from 0 up and a currency, such as `0.42 EUR`"
 
 

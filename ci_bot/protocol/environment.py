@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from ci_bot.protocol.base import Failure
 
 PROD_HINT = "Name another environment; prod is changed with `sqlmesh plan`."
-
 _LETTERS_HINT = "Use the letters a to z, digits and `_`."
-
 PROD = "prod"
 DEFAULT_PREFIX = "pr"
 # Hive's metastore has 128 characters for a database, which is `<schema>__<environment>`.

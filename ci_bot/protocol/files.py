@@ -28,15 +28,10 @@ MOST_BYTES = 256 * 1024 * 1024
 # What no rule can read: no text, so neither code nor a credential that anybody could use from it.
 # A suffix that is not here is read: the rules for credentials look at every text.
 _PICTURES = "png jpg jpeg gif bmp ico webp tif tiff pdf psd"
-
 _SOUND_AND_FILM = "mp3 mp4 mov avi mkv webm wav ogg flac"
-
 _FONTS = "woff woff2 ttf otf eot"
-
 _ARCHIVES = "zip gz bz2 xz zst 7z rar tar tgz jar war whl egg"
-
 _DATA = "parquet orc avro arrow feather duckdb db sqlite sqlite3 xls xlsx docx pptx npy npz h5"
-
 _MACHINE_CODE = "so dll dylib exe pyc pyo class o a"
 
 UNREAD_SUFFIXES = frozenset(

@@ -18,9 +18,7 @@ from ci_bot.protocol.base import Contract, Count, Line, Name, PlanId, Timestamp
 from ci_bot.protocol.plan import Category, Window
 
 MIN_PREFIX = 8
-
 _WHOLE = re.compile(r"[0-9a-f]{64}")
-
 _PART = re.compile(r'"([^"]+)"')
 # Catalog, schema and table.
 _FULL = 3

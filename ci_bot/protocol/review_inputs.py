@@ -74,7 +74,6 @@ class BaseTests(Contract):
 
 # A project with more models than this has the others loaded as ever.
 MOST_FILES = 20_000
-
 _MOST_READ = 10_000
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="A SHA-256.")]

@@ -15,7 +15,6 @@ Release = tuple[int, ...]
 OLDEST: Release = (0, 227, 1)
 # The first one that nothing was tried with.
 BEYOND: Release = (0, 237)
-
 SQLMESH_VERSIONS_TEXT = "0.227.1 to 0.236.x"
 
 WAY_OUT = (
@@ -93,7 +92,6 @@ def describe_unsupported(what: str) -> str:
 
 
 TRIED = ("3.4", "3.5", "4.0", "4.1", "4.2", "4.3")
-
 PYSPARK_VERSIONS_TEXT = "3.4, 3.5, 4.0, 4.1, 4.2 and 4.3"
 # What to do where the action's image for reviews, which has no Spark, is asked for more.
 WITH_SPARK = (

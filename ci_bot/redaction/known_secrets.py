@@ -37,11 +37,8 @@ from ci_bot.redaction.shapes import Span, find_issued_credentials, find_placed_c
 SHORTEST_LINE = 6
 # A line of YAML or of properties: what is secret there is a part of it.
 _MEMBER_OF_TEXT = re.compile(r"[\"'\-\s]*[A-Za-z_][\w.\-]*[\"']?\s*(?::\s|=\S|=\s)")
-
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~])")
-
 _SHELL = re.compile(r"([^\w@%+=:,./-])")
-
 _WRAPPED_AT = (64, 76)  # what `openssl base64` and `base64` do with long values
 
 
@@ -131,9 +128,7 @@ ENOUGH = 1_000_000
 # With fewer than this (eight letters, eleven digits) it is taken out only if it stands alone: it
 # may well be a part of other words and numbers.
 ENOUGH_ANYWHERE = 1_000_000_000_000
-
 SHORTEST_ANYWHERE = 6
-
 SHORTEST_FORM = 8
 # Words that this action and SQLMesh write into every report. To hide them hides nothing.
 _VOCABULARY = frozenset({
@@ -143,7 +138,6 @@ _VOCABULARY = frozenset({
 })  # fmt: skip
 
 _KINDS = (string.ascii_lowercase, string.ascii_uppercase, string.digits)
-
 _OTHER_CHARACTERS = 33
 # As many characters as the shortest form has, so each form is found by its beginning.
 _HEAD = 4
@@ -268,9 +262,7 @@ def _build_branch(texts: list[str], depth: int) -> str:
 
 # A value that is larger is no credential but a file; its forms alone would cost seconds.
 LARGEST = 100_000
-
 _DEEPEST_PART = 8
-
 _URL_USER = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]{0,30}://([^\s/\"'<>]{0,2000})@")
 # Passwords with a bare slash in them: no URL, and accepted by many a driver.
 _URL_LOOSE = re.compile(
@@ -286,7 +278,6 @@ _MEMBER_OF_VALUE = re.compile(
 )
 # spark-defaults.conf and .netrc: blanks between name and value.
 _BLANKS = re.compile(r"(?m)^[ \t]*([A-Za-z_][\w.\-]{0,200})[ \t]+(\S+)[ \t]*$|\bpassword\s+(\S+)")
-
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]{40,}={0,2}\s*")
 
 

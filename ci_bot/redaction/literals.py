@@ -105,15 +105,10 @@ def is_name_of_secret(name: str) -> bool:
 
 
 SHORTEST = 4
-
 _STRONG = 8
-
 _DIGITS = 6
-
 _RANDOM = 10
-
 _RANDOM_WITHOUT_DIGITS = 20
-
 _BETWEEN_WORDS = frozenset("-_./:,=@ ")
 
 # Where the value comes from instead of what it is.
@@ -306,7 +301,6 @@ _ARGUMENTS = re.compile(
 _ALWAYS = re.compile(r"pass|pwd|kennwort|wachtwoord|contrase|sig$|sharedaccess", re.IGNORECASE)
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*\(?")
-
 _RANDOM_MIN = 8
 
 
@@ -364,15 +358,10 @@ def _is_secret_of_pair(match: re.Match[str], group: str) -> bool:
 
 # What a diff, a quotation or a log puts before a line.
 _BEFORE = r"[\s>|+\-]{0,40}"
-
 _WORD = r"(?:\"[^\"\n]{0,500}\"|\S+)"
-
 _MEMBERS = rf"(?:\s+(?:login|user|account|password)\s+{_WORD})*\s*"
-
 _ENTRY = re.compile(rf"{_BEFORE}(?:machine\s+\S+|default){_MEMBERS}")
-
 _REST = re.compile(rf"{_BEFORE}(?:login|user|account|password)\s+{_WORD}{_MEMBERS}")
-
 _PASSWORD = re.compile(r"(?<!\S)password\s+(\"[^\"\n]{3,500}\"|\S{3,500})")
 # Lines that an entry has at most: machine, login, password, account, and a comment or two.
 _LONGEST_ENTRY = 6

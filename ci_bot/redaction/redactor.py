@@ -74,7 +74,6 @@ def restore_span_before_redaction(span: Span, places: list[int]) -> Span:
 MASK = "***"
 # Longer lines are worked on in segments; no shape matches more than LONGEST_SHAPE characters.
 LINE_SEGMENT = 65_536
-
 LONGEST_SHAPE = 10_000
 
 Document = TypeVar("Document", bound="BaseModel")

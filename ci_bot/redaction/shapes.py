@@ -19,11 +19,8 @@ _AWS_KEY = "an AWS access key"
 
 # The same kind of leak in several spellings has one name.
 _ON_A_COMMAND_LINE = "a password on a command line"
-
 _IN_AN_ADDRESS = "a password in an address"
-
 _IN_A_STATEMENT = "a password in a statement"
-
 _IN_A_SETTING = "a credential in a setting"
 
 Span = tuple[int, int]

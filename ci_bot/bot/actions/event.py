@@ -25,9 +25,7 @@ EVENT_FILE_HINT = "GITHUB_EVENT_PATH must name the file that GitHub wrote for th
 
 
 T = TypeVar("T")
-
 BIGGEST = 2**63 - 1
-
 _SHA = re.compile(r"[0-9a-f]{40}")
 
 _REPOSITORY = re.compile(
@@ -125,9 +123,7 @@ class EventPayloadNode:
 
 
 GHOST = "ghost"  # GitHub's name for the author of what a deleted account left behind
-
 DEPENDABOT = "dependabot[bot]"
-
 _MERGE_QUEUE_REF = re.compile(r"refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,18})-[0-9a-f]{40}")
 
 

@@ -32,7 +32,6 @@ from ci_bot.redaction import Redactor, list_encodings_of_secret, strip_terminal_
 
 
 _DROPPED_ENDS = re.compile(r"\A[\s=]+|\s+\Z")
-
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
@@ -96,7 +95,6 @@ def format_workflow_command(
 
 # The runner masks whatever it is given; shorter values would blank out half of the log.
 SHORTEST_MASK = 4
-
 _SHORTEST_TOKEN = 32
 
 

@@ -29,11 +29,8 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 COLORS: tuple[Color, ...] = ("auto", "always", "never")
-
 _PROBLEMS = "ci_bot.problems"
-
 _VERBOSE = "ci_bot.verbose"
-
 _COLOR = "ci_bot.color"
 
 

@@ -129,7 +129,6 @@ _CODE = frozenset(
 # Both sides of one file, and of all together. A change's author chooses what is parsed here, in the
 # process that nothing bounds; a megabyte of small statements takes half a minute.
 LONGEST_PARSED_BYTES = 256 * 1024
-
 MOST_PARSED_BYTES = 4 * 1024 * 1024
 
 

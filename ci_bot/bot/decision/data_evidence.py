@@ -31,7 +31,6 @@ from ci_bot.protocol.rules import RULES, find_rule
 
 
 DATA_DIFF: Literal["data_diff"] = "data_diff"
-
 CODE_ON_LOAD = RULES["R12-code-on-load"].id
 # SQLMesh keeps no table of these: their readers hold what becomes of them.
 _WITHOUT_TABLE = frozenset({"EMBEDDED", "EXTERNAL"})
@@ -153,13 +152,9 @@ def _weigh_risk_by_proof(item: Risk, proof: str) -> Weighed:
 
 
 DUPLICATE_KEYS = find_rule("R09-duplicate-keys")
-
 NULL_KEYS = find_rule("R09-null-keys")
-
 ROWS_GAINED = find_rule("R09-rows-gained")
-
 ROWS_LOST = find_rule("R09-rows-lost")
-
 VALUES_DIFFER = find_rule("R09-values-differ")
 
 

@@ -18,15 +18,10 @@ from ci_bot.protocol.review_report import ReviewFacts, Risk
 from ci_bot.protocol.rules import RuleSpec, find_rule
 
 _BASE_COMMIT_IS_THERE = "the base commit is there (`fetch-depth: 2`)"
-
 CHECKOUT_INCOMPLETE = find_rule("checkout-incomplete")
-
 FILES_NOT_READ = find_rule("R10-files-not-read")
-
 FORK = find_rule("R10-fork")
-
 NOT_CHECKED = find_rule("R10-not-checked")
-
 PROD_NOT_FOUND = find_rule("R10-prod-not-found")
 
 
@@ -194,7 +189,6 @@ def find_risk_of_absent_prod(
 
 
 FAILS = find_rule("R02-test-fails")
-
 FAILED_BEFORE = find_rule("R02-test-failed-before")
 
 

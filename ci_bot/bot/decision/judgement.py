@@ -7,13 +7,7 @@ from dataclasses import dataclass, field
 
 from ci_bot.bot import report as reports
 from ci_bot.bot.actions import FailOn
-from ci_bot.bot.decision import (
-    evidence_rules,
-    plan_rules,
-    reader_rules,
-    restatement_rules,
-    work_rules,
-)
+from ci_bot.bot.decision import evidence_rules, plan_rules, reader_rules, work_rules
 from ci_bot.bot.decision.risks import (
     BotFacts,
     TeamLimits,
@@ -32,14 +26,12 @@ from ci_bot.protocol.review_report import PastNumbers, Report, ReviewFacts, Risk
 from ci_bot.protocol.rules import find_rule
 
 # Rules take part once their module is imported.
-RULE_MODULES = (evidence_rules, plan_rules, reader_rules, restatement_rules, work_rules)
-
+RULE_MODULES = (evidence_rules, plan_rules, reader_rules, work_rules)
 NOT_LISTED = find_rule("R10-not-listed")
 
 # To write one down takes a millisecond for each of comment, summary and file. An honest worker
 # gives fewer; whoever forges an answer must not keep the bot busy for longer than a run may take.
 MOST_RISKS = 10_000
-
 MAX_REASONS = 8
 
 

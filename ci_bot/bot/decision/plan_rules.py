@@ -1,4 +1,6 @@
-"""R01, R03 and R05: whether there is a plan at all, and one that prod can take."""
+"""R01, R03 and R05: whether there is a plan at all, and one that prod can take; and what an owner
+of a model has asked prod to build again after the merge.
+"""
 
 from __future__ import annotations
 
@@ -19,47 +21,33 @@ from ci_bot.bot.decision.risks import (
 from ci_bot.bot.policy import IgnoreEntry, describe_policy_entry
 from ci_bot.protocol.base import name_what_does_not_load
 from ci_bot.protocol.changed_rows import describe_old_rows, judge_past_numbers
-from ci_bot.protocol.plan import COMPUTED_WHOLE, Severity
+from ci_bot.protocol.cost import executor_time
+from ci_bot.protocol.plan import COMPUTED_WHOLE, Severity, sum_planned_work
+from ci_bot.protocol.review_inputs import ProdRestatement, describe_range_of_restatement_document
 from ci_bot.protocol.review_report import ReviewFacts, Risk
 from ci_bot.protocol.rules import RULES, find_rule
 
 BASE_BROKEN = find_rule("R01-base-broken")
-
 LINT_ERROR = find_rule("R01-lint-error")
-
 LOAD_FAILED = find_rule("R01-load-failed")
-
 PLAN_FAILED = find_rule("R01-plan-failed")
-
 PROD_PLAN_FAILS = find_rule("R01-prod-plan-fails")
-
 UNCATEGORIZED = find_rule("R01-uncategorized")
-
 CHANGED_IN_RUNS = RULES["changed-in-runs"].id  # the worker's
-
 CONFLICT = find_rule("R03-conflict")
-
 FORWARD_ONLY_SCHEMA = find_rule("R05-forward-only-schema")
-
 FORWARD_ONLY_DESTRUCTIVE = find_rule("R05-forward-only-destructive")
-
 LINT_WARNING = find_rule("lint-warning")
-
 PROD_GAPS = find_rule("prod-gaps")
-
 COLUMNS_LOST = RULES["forward-only-destructive"].id  # the worker names the columns
 
 # The rules that stand for a failure of the plan itself.
 FAILURE_RISKS = frozenset({LOAD_FAILED.id, PLAN_FAILED.id})
-
 _PART = r'(?:"[^"\n]+"|`[^`\n]+`)'
-
 _FQN = re.compile(rf"{_PART}(?:\.{_PART})+")
 # The last words of SQLGlot's own before the excerpt.
 _PARSER_STOPPED = re.compile(r"Line \d+, Col: \d+\.(?=\n)")
-
 _REFUSED = re.compile(r"forward-only model[^:]*: ([^\s,]+(?:, [^\s,]+)*)\.(?:\s|$)")
-
 _DESTRUCTIVE = re.compile(r"destructive change to a forward-only", re.IGNORECASE)
 
 
@@ -279,11 +267,8 @@ def find_risks_of_prod_plan(
 
 
 ADDITIVE_CHANGE = find_rule("additive-change")
-
 BASE_DRIFT = find_rule("base-drift")
-
 LOGIC_CHANGED_FORWARD_ONLY = find_rule("logic-changed-forward-only")
-
 METADATA_ONLY = find_rule("metadata-only")
 
 
@@ -379,11 +364,9 @@ def judge_risk_of_base_drift(
 
 
 CHANGED = find_rule("policy-changed")
-
 EXPIRED = find_rule("policy-expired")
 # Each is a line of the comment; a policy that is written anew has hundreds.
 MOST_CHANGES = 30
-
 _READ = "whoever answers for the policy has read the change"
 
 
@@ -443,3 +426,58 @@ def _choose_verb(entry: IgnoreEntry) -> str:
 def _touches_policy_entry(entry: IgnoreEntry, facts: ReviewFacts, bot: BotFacts) -> bool:
     """Whether the change is about a model or a file of the entry."""
     return any(bot.weighing.is_about(entry, change.model, change.path) for change in facts.changes)
+
+
+RESTATED_AFTER_MERGE = find_rule("restated-after-merge")
+
+
+@judges(RESTATED_AFTER_MERGE)
+def find_risks_of_prod_restatements(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
+    """Each recorded restatement; one that no longer holds is heavier, because a deployment ends."""
+    for item in facts.prod_restatements:
+        recorded = item.recorded
+        off = f"`/sqlmesh restate {recorded.model} off`"
+        request = (
+            f"`@{recorded.by}` asks prod to build it again "
+            f"{describe_range_of_restatement_document(recorded)}"
+        )
+        if item.problem is not None:
+            yield make_risk(
+                RESTATED_AFTER_MERGE,
+                f"{request}, and that does not hold any more: {item.problem} A deployment refuses "
+                "it.",
+                f"an owner asks again, or it is taken back with {off}",
+                severity="high",
+                model=recorded.model,
+                path=item.path,
+            )
+            continue
+        yield make_risk(
+            RESTATED_AFTER_MERGE,
+            f"{request}, after the merge ({recorded.reason}). {_describe_work(item)}",
+            f"the owners of these models agree, or it is taken back with {off}",
+            model=recorded.model,
+            path=item.path,
+        )
+
+
+def _describe_work(item: ProdRestatement) -> str:
+    work = sum_planned_work(item.work)
+    built = quote_names(one.model for one in item.work)
+    hours = item.cost.executor_hours_mid if item.cost is not None else None
+    cost = "" if hours is None else f", about {executor_time(hours)} of executor time"
+    sentences = [
+        f"That builds {count_noun(len(item.work), 'model')} again ({built}): "
+        f"{count_noun(work.intervals, 'interval')}{cost}."
+    ]
+    if item.kept:
+        one = len(item.kept) == 1
+        sentences.append(
+            f"{quote_names(item.kept)} {'reads' if one else 'read'} them and "
+            f"{'keeps its' if one else 'keep their'} rows, because of `disable_restatement`."
+        )
+    if item.environments:
+        sentences.append(f"It also clears data of {quote_names(item.environments)}.")
+    return " ".join(sentences)

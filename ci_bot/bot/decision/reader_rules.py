@@ -259,14 +259,11 @@ def _name_columns(names: Sequence[str]) -> str:
 
 
 PLANNED_FROM_BASE = "prod is planned from the base branch"
-
 _MEANT_TO_GO = "someone confirms that all of these models are meant to go"
-
 COLUMN_DROPPED = find_rule("R04-column-dropped")
 UNKNOWN_OUTSIDE = "readers outside are not known"
 MASS_REMOVAL = find_rule("R04-mass-removal")
 MODEL_REMOVED = find_rule("R04-model-removed")
-
 RENAMED = RULES["model-renamed"].id  # the worker compares the definitions
 
 # As many models go at once, and they are half of the project or all that is in their schemas.

@@ -205,7 +205,6 @@ class BotFacts:
 
 
 EVIDENCE_LENGTH = 4_000
-
 NAMES_SHOWN = 5
 
 

@@ -49,9 +49,7 @@ _ATTRIBUTES = frozenset(
 
 
 _LEXER = Environment(autoescape=True)
-
 _TAG_BEGINS = frozenset({"variable_begin", "block_begin"})
-
 _TAG_ENDS = frozenset({"variable_end", "block_end"})
 
 

@@ -32,21 +32,13 @@ from ci_bot.protocol.review_report import ReviewFacts, Risk
 from ci_bot.protocol.rules import RULES, find_rule
 
 BREAKING_REBUILD = find_rule("R06-breaking-rebuild")
-
 HISTORY_LOST = find_rule("R06-history-lost")
-
 PAST_NUMBERS = find_rule("R06-past-numbers")
-
 METADATA_BACKFILL = find_rule("R06-metadata-backfill")
-
 RESTATEMENT_ELSEWHERE = find_rule("R08-restatement-elsewhere")
-
 CHANGED_ELSEWHERE = find_rule("R11-changed-elsewhere")
-
 CODE_ON_LOAD = find_rule("R12-code-on-load")
-
 SHARED_CHANGE = find_rule("R12-shared-change")
-
 SAME_RESULT = RULES["same-result"].id  # the worker's proof
 
 
@@ -368,15 +360,10 @@ def judge_environments_risk(
 
 
 INTERVAL_LIMIT = find_rule("R06-interval-limit")
-
 NEAR_BUDGET = find_rule("R07-near-budget")
-
 NOT_KNOWN = find_rule("R07-not-known")
-
 OVER_BUDGET = find_rule("R07-over-budget")
-
 BATCH_SIZE_MISSING = find_rule("batch-size-missing")
-
 BATCHLESS_INTERVALS = 100
 
 

@@ -23,11 +23,9 @@ from ci_bot.protocol.base import Sha
 from ci_bot.protocol.files import POINTER_BYTES, is_file_read_by_a_rule, is_lfs_pointer
 
 SHA = re.compile(r"[0-9a-f]{40}")
-
 _OBJECT = re.compile(rb"[0-9a-f]{40} (?P<kind>[a-z]+) (?P<size>[0-9]+)")
 # Would end a question, or make it another one; a path from the root begins with neither.
 _BREAKS = re.compile(r"[\n\0]|^\.{1,2}(?:/|$)|^$")
-
 _LINK = "120000"
 
 
@@ -138,7 +136,6 @@ def check_git_object_id(commit: str) -> str:
 
 
 _SUBMODULE = b"160000 "
-
 _OID = re.compile(rb"(?m)^oid sha256:([0-9a-f]{64})$")
 # A seed may have 100 MB (`seed-too-large`).
 _LARGEST_FILLED = 256 * 1024 * 1024

@@ -30,7 +30,6 @@ NO_GIT = "There is no git program."
 
 
 _CHUNK = 256 * 1024
-
 DOING = "while git read the checkout"
 
 
@@ -156,7 +155,6 @@ def stream_git_command(
 
 
 _NO_SPACE = re.compile(r"(?i)no space left on device|disk quota exceeded")
-
 _HINT = "Set `fetch-depth: 2` and no `filter:` in the `with:` of actions/checkout."
 
 

@@ -34,11 +34,8 @@ from ci_bot.redaction import quote_value
 
 # Of the index as the user keeps it: what would be looked for, or written, beside it.
 _PLAIN = ("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false")
-
 _UNCOMMITTED = ("ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard")
-
 _UNTRACKED = b"? "
-
 _ENVIRONMENT = re.compile(rb"(?:.*/)?\.env(?:\..*)?")
 
 
@@ -113,11 +110,8 @@ class GitWorkingTree:
 
 # Every one of them is named in memory and in the question to the worker.
 MOST_CHANGED_FILES = 100_000
-
 _BRANCH = "refs/heads/"
-
 _ORIGIN_HEAD = "origin/HEAD"
-
 _USUAL = ("main", "master")
 
 _NO_MODE, _SUBMODULE, _LINK = "000000", "160000", "120000"

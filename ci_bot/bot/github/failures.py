@@ -265,7 +265,6 @@ def _read_requested_wait(failure: GitHubRequestFailure, now: float) -> float | N
 
 
 _WHEN_GITHUB_IS_WELL = "Run the job again when GitHub is well."
-
 _LONGEST = 200
 _API_URL = (
     "GITHUB_API_URL names the API: https://HOST/api/v3 on GitHub Enterprise Server, "

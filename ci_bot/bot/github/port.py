@@ -29,7 +29,6 @@ Reaction = Literal["eyes", "rocket", "-1", "+1", "confused"]
 State = Literal["open", "closed", "unknown"]
 
 _WRITERS: frozenset[Permission] = frozenset({"admin", "maintain", "write"})
-
 _MAINTAINERS: frozenset[Permission] = frozenset({"admin", "maintain"})
 
 
@@ -259,7 +258,6 @@ class GitHub(Protocol):
 
 
 MOST_REQUESTS = 5
-
 _MOST_OPEN_PAGES = 50
 
 PullPage = Callable[[Mapping[str, str | int]], tuple[list[PullRequest], bool]]

@@ -204,7 +204,6 @@ def _get_value_at_path(data: Any, path: str) -> Any:
 Parsed = TypeVar("Parsed")
 
 _MOST_PAGES = 300
-
 _NEXT = re.compile(r'<[^>]*>\s*;[^,]*\brel="?next"?', re.IGNORECASE)
 
 
@@ -282,9 +281,7 @@ def _read_github_reply(reply: GitHubReply, read: Callable[[Any], Parsed], doing:
 
 
 FRESH_ARTIFACT_HINT = "Run the review again; it leaves a fresh artifact."
-
 _RUN_AGAIN = "Run the job again."
-
 _MOST_ENTRIES = 100
 # What GitHub writes. The other kinds are unpacked without a limit, whatever `read` is asked for.
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -347,7 +344,6 @@ def _refuse_github_artifact(what: str) -> RequestRefused:
 
 
 _CHUNK = 65_536
-
 _OK = 200
 
 

@@ -37,9 +37,7 @@ from ci_bot.protocol.comment import Marker, Phase
 
 
 _REVIEWS: frozenset[Phase] = frozenset({"planning", "planned", "no_changes", "plan_failed"})
-
 _RESULTS: frozenset[Phase] = _REVIEWS - {"planning"}
-
 _CLEANUPS: frozenset[Phase] = frozenset({"closed", "cleanup_failed"})
 
 
@@ -193,7 +191,6 @@ def _normalize_github_timestamp(timestamp: str) -> tuple[str, str]:
 
 
 FRESH_SECONDS = 10.0
-
 _MOST_EXTRA = 5
 
 

@@ -94,9 +94,7 @@ def open_github_connection(api_url: str, timeout: int, trust: str | None) -> Git
 
 
 API_VERSION = "2022-11-28"
-
 GRAPHQL = "graphql"  # instead of a path: where that is depends on the server
-
 _NO_JSON = object()
 
 _REDIRECT, _CLIENT_ERROR = 300, 400

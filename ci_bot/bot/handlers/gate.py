@@ -19,7 +19,6 @@ from ci_bot.protocol.plan_identity import matches_plan_id
 from ci_bot.protocol.review_report import Report
 
 WRONG_CHECKOUT_HINT = "Check out `refs/pull/<number>/merge` with `fetch-depth: 2` in the workflow."
-
 WRONG_CHECKOUT = "The workspace does not hold the merge commit of this pull request."
 
 

@@ -50,7 +50,6 @@ from ci_bot.protocol.review_report import Report
 MAIN, BRANCH = "main", "fleet"
 # As a project's own .gitignore has it; Python writes the first beside models that it loads.
 _NOT_KEPT = "__pycache__/\n.cache/\n"
-
 _AUTHOR = ("-c", "user.name=Demo", "-c", "user.email=demo@example.org", "-c", "gc.auto=0")
 
 
@@ -122,9 +121,7 @@ class DemoRepository:
 
 
 _FLIGHTS = Path(str(find_resource("examples"))) / "flights"
-
 PROJECT_FILES = _FLIGHTS / "project"
-
 CHANGE_FILES = _FLIGHTS / "change"
 
 

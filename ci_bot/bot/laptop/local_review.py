@@ -118,9 +118,7 @@ SECONDS = 1.0
 # What a load of a project reads. Its state, its logs and Spark's warehouse may lie beside it, and
 # change while it is looked at.
 _READ = (".sql", ".py", ".yaml", ".yml", ".csv", ".jinja", ".j2", ".toml", ".json", ".env")
-
 _ENVIRONMENT = "pyvenv.cfg"
-
 _BYTE_CODE = "__pycache__"
 
 Signature = dict[str, tuple[int, int]]

@@ -165,17 +165,12 @@ def make_relative_projects(paths: Iterable[str], directory: Path) -> tuple[Path,
         BadInput: one is no directory, or they do not lie in one repository.
     """
     given = list(paths)
-    problems = [
-        found
-        for path in given
-        if (found := describe_problem_of_sandbox_directory(directory / path, path))
-    ]
-    if problems:
-        raise BadInput(
-            f"{'; '.join(problems)}.",
-            hint="`--project` names the directory of a SQLMesh project.",
-            reason_code="bad_project_path",
-        )
+    _check_directories(
+        directory,
+        given,
+        hint="`--project` names the directory of a SQLMesh project.",
+        reason_code="bad_project_path",
+    )
     absolute = [Path(os.path.realpath(directory / path)) for path in given]
     roots = {find_repository_root_on_laptop(path) for path in absolute}
     common = [root for root in roots if all(path.is_relative_to(root) for path in absolute)]
@@ -281,7 +276,13 @@ def open_worker_client_on_laptop(
 ) -> Iterator[WorkerClient]:
     """A worker client on projects of the user's own; `secrets` are what the worker must not see."""
     root, relative = make_relative_projects(projects, machine.directory)
-    _check_search_path(machine.directory, python_path)
+    # In a workflow one may be missing: the base branch may lack it. Here somebody has mistyped it.
+    _check_directories(
+        machine.directory,
+        python_path,
+        hint="`--python-path` names a directory with Python modules of the project.",
+        reason_code="bad_python_path",
+    )
     cancel = SandboxCancelToken(clock=machine.monotonic)
 
     redactor = make_redactor_for_sandbox(
@@ -331,8 +332,10 @@ def _listen_to_work(machine: Machine) -> Iterator[WorkListener]:
             log.release_held()
 
 
-def _check_search_path(directory: Path, given: tuple[str, ...]) -> None:
-    """In a workflow one may be missing: the base branch may lack it. Here somebody has mistyped it.
+def _check_directories(
+    directory: Path, given: Iterable[str], *, hint: str, reason_code: str
+) -> None:
+    """Checks paths that were typed on a command line.
 
     Raises:
         BadInput: one is no directory.
@@ -343,11 +346,7 @@ def _check_search_path(directory: Path, given: tuple[str, ...]) -> None:
         if (found := describe_problem_of_sandbox_directory(directory / path, path))
     ]
     if problems:
-        raise BadInput(
-            f"{'; '.join(problems)}.",
-            hint="`--python-path` names a directory with Python modules of the project.",
-            reason_code="bad_python_path",
-        )
+        raise BadInput(f"{'; '.join(problems)}.", hint=hint, reason_code=reason_code)
 
 
 def _read_own_variables(root: Path, projects: tuple[str, ...]) -> dict[str, str]:

@@ -30,13 +30,9 @@ from ci_bot.protocol.files import MOST_INTERVALS
 from ci_bot.protocol.plan import Severity
 
 EVERY_RULE = "*"
-
 OFF: Literal["off"] = "off"
-
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-
 _ADDRESS = re.compile(r"[^@\s<>]{1,200}@[^@\s<>]{1,200}")
-
 _ACCOUNT = re.compile(r"@?[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99})?")
 NO_ACCOUNT = "must be a login or `organization/team` of GitHub"
 # SQLMesh would run git for it, which the process that plans does not have.

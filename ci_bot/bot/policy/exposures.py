@@ -22,7 +22,6 @@ from ci_bot.yaml_reader import UnfitYaml, read_plain_yaml
 MOST_EXPOSURE_BYTES = 1024 * 1024
 # A person reads a list of those that a change reaches; each is compared with every changed column.
 MOST_EXPOSURES = 2_000
-
 _MOST_SHOWN = 5
 
 ExposedColumns = tuple[str, ...] | None

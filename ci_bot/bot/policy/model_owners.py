@@ -85,7 +85,6 @@ def find_ownership_by_policy(
 _SQL_NAME = re.compile(r"\bname\s+([^\s,()]+)", re.IGNORECASE)
 
 _PYTHON_NAME = re.compile(r"@model\(\s*(?:name\s*=\s*)?[\"']([^\"'\n]+)[\"']")
-
 _QUOTES = str.maketrans("", "", "\"`'")
 
 

@@ -231,9 +231,7 @@ def _matches_each_part(pattern: Sequence[str], target: Sequence[str]) -> bool:
 
 
 LONGEST_REASON = 500
-
 MOST_IN_A_FILE = 100
-
 _COMMENT = re.compile(r"--[ \t]*review:[ \t]*ignore\[([^\]\r\n]{0,500})\][ \t:]*([^\r\n]*)")
 
 

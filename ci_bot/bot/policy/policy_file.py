@@ -24,13 +24,10 @@ from ci_bot.errors import BadInput
 from ci_bot.yaml_reader import PositionedDocument, UnfitYaml, YamlPlace, read_plain_yaml
 
 FILE_NAME = ".sqlmesh-review.yaml"
-
 MOST_POLICY_BYTES = 64 * 1024
 # An ignore without an end in sight is a rule that is off.
 LONGEST_IGNORE = timedelta(days=366)
-
 _MOST_SHOWN = 5
-
 _HINT = "`ci-bot policy check` reads it on a laptop; docs/policy.md has every key."
 
 # What pydantic's words for these would say to somebody who writes YAML.

@@ -8,9 +8,7 @@ from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import RULES
 
 CODE_ON_LOAD = "R12-code-on-load"
-
 _NO_PLAN = "there is no plan to decide on"
-
 _NO_CREDENTIALS = "it keeps credentials out of the repository"
 
 # No decision can be made without what these ask for, so nothing in a file can take its place.

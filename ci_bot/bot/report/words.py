@@ -19,7 +19,6 @@ from ci_bot.protocol.reasons import OF_THE_BOT
 duration, executor_time = cost.format_duration, cost.executor_time
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
-
 _THOUSAND = 1000
 
 DECISIONS: dict[Decision, str] = {
@@ -276,7 +275,6 @@ _CAUSES: dict[WindowCause, str] = {
 # Tried: only `start` reaches every model. `preview-start` reaches previews of forward-only models,
 # `min-intervals` all others.
 _WIDER = "to see more, set the input `start` (`--start` on a laptop) of review and apply"
-
 _MODELS_SHOWN = 3
 
 
@@ -327,7 +325,6 @@ def _describe_start_source(option: PlanOption | None) -> str:
 
 
 _NAMED = 2
-
 _QUOTED = re.compile(r"'?((?:\"[^\"`\s]+\"\.){1,3}\"[^\"`\s]+\")'?")
 
 

@@ -28,7 +28,6 @@ from ci_bot.protocol.review_inputs import BaseCache, BaseTests, KnownFile, TestN
 from ci_bot.protocol.review_report import ReviewFacts
 
 MOST_BYTES = 64 * 1024 * 1024
-
 _WHAT = "The directory of the cache"
 
 

@@ -71,7 +71,6 @@ _SCAN_VARIABLES = frozenset({"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "NO_COL
 }
 
 _SCAN_SECONDS = 120
-
 _SCAN_MEMORY = 4_096 * MIB
 
 

@@ -28,7 +28,6 @@ from ci_bot.worker.cost.spark_counters import (
 from ci_bot.worker.messages import extract_sentence_of_error
 
 _SETTLE_MILLISECONDS = 2_000
-
 _LOOK_EVERY_SECONDS = 5.0
 # Spark calls a partition skewed from five times the median
 # (spark.sql.adaptive.skewJoin.skewedPartitionFactor); below half a minute the wait does not matter.

@@ -43,7 +43,6 @@ _WRITES = (
 )
 # SQLMesh's version is a checksum in decimal digits. A path has `.db/` between the two.
 _TABLE = re.compile(r"([\w$-]+)(?:\.db/|\.)([\w$-]+__\d{3,10}(?:__dev)?)(?![\w$-])")
-
 _MOMENT = r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?)?"
 
 _LOWER = re.compile(rf"(>=|>) (?:cast\()?'?({_MOMENT})")
@@ -139,11 +138,8 @@ def iterate_event_log_nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, An
 
 # The longest pause between two statements of one SQLMesh run. A longer pause has another cause.
 LONGEST_PAUSE_SECONDS = 10.0
-
 _MS = 1_000
-
 _DRIVER = "driver"
-
 _PREFIX = "internal.metrics."
 
 _SUMS = {

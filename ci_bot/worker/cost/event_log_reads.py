@@ -36,7 +36,6 @@ from ci_bot.worker.messages import extract_sentence_of_error, report_times
 from ci_bot.worker.project import collect_versions_of_project, make_project_place, opening
 
 _NOBODY = "so nobody can have read it"
-
 DAYS = 90
 _DAY = 86_400
 # Each is an exposure that a person reads, and the file that lists them is bounded, too.

@@ -283,9 +283,7 @@ _COLUMNAR = ("parquet", "orc")
 # Beside the columns: a footer, which Spark reads twice, and what a file system reads ahead. As
 # measured on files of 57 KB and of 1 MB: 27 KB to 34 KB each.
 BYTES_OF_A_FILE = 30_000
-
 _ID = re.compile(r"#(\d+)")
-
 _SEPARATOR = "\u0001"
 # DataType.defaultSize, by which Spark itself weighs columns against each other.
 _WIDTHS = {

@@ -44,7 +44,6 @@ from ci_bot.worker.state_store import CostLedger, RunRow
 
 # The newest runs of each model; the cost of a year ago is out of date.
 _NEWEST = 10
-
 _CERTAIN_RUNS = 3
 # A range is wide if its ends differ by this factor.
 _WIDE = 5.0
@@ -52,7 +51,6 @@ _WIDE = 5.0
 # of 18 s), and saves a seventh of one that works through 6 million rows (55 s instead of 63 s), so
 # it is worth its time from about a minute of building on. (tests/benchmarks: life, volume)
 _LONG_SECONDS = 60.0
-
 _RECENT_ROWS = 200
 
 _SAYS: dict[CostLayer, str] = {

@@ -30,7 +30,6 @@ from ci_bot.worker.state_store import RunRow
 
 # A line through fewer points, or through points close together, predicts nothing.
 FEWEST_RUNS = 5
-
 SPREAD = 1.5
 # One run has no spread. Backfills of one model seldom differ by more than this.
 SPREAD_LOW, SPREAD_HIGH = 0.6, 1.6

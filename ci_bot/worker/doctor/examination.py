@@ -67,7 +67,6 @@ _USES = re.compile(r"[\w.-]+/sqlmesh-plan-review(?:/review)?@")
 # The one with Spark, which alone can build.
 _BUILDS = re.compile(r"[\w.-]+/sqlmesh-plan-review@")
 _PLACEHOLDER = "@" + "0" * 40
-
 _LARGEST = 1_000_000
 # `/sqlmesh` in a comment starts another workflow, by the token of the job that reads the comment.
 _STARTED_BY_A_JOB = "workflow_dispatch"

@@ -28,13 +28,10 @@ if TYPE_CHECKING:
     from sqlmesh.core.context import Context
 
 _NOT_READABLE = "and there is no such file that this account may read."
-
 _DELTA_JARS = "delta-spark_2.12 and delta-storage"
-
 _MOST_VIEWS = 50
 # A standalone cluster gives an executor within seconds, Kubernetes has to fetch an image first.
 EXECUTOR_SECONDS = 60.0
-
 _LONGEST = 3_000
 
 

@@ -21,9 +21,7 @@ _UNKNOWN_NAME = "nobody here knows that name"
 SparkSettings = Mapping[str, str]
 
 LOCAL = re.compile(r"local(\[.*\]|-cluster.*)?\Z")
-
 _METASTORES = ("spark.hadoop.hive.metastore.uris", "spark.hive.metastore.uris")
-
 _CATALOG_URI = re.compile(r"spark\.sql\.catalog\.(\w+)\.uri\Z")
 
 _FIX = (
@@ -32,11 +30,8 @@ _FIX = (
 )
 
 _HOST_FIX = "Write the address by which the cluster reaches this machine."
-
 _BIND_FIX = "0.0.0.0 listens on all of this machine's addresses."
-
 _JDBC = re.compile(r"jdbc:(?P<kind>\w+)://(?P<place>[^/?;]+)")
-
 _PORTS = {"http": 80, "https": 443, "thrift": 9083, "postgresql": 5432, "mysql": 3306}
 
 _PORTS |= {"mariadb": 3306, "spark": 7077}

@@ -274,9 +274,7 @@ def make_failure_of_error(
 
 
 _LOCKED = re.compile(r"Could not set lock|Conflicting lock")
-
 _OTHER_DUCKDB = re.compile(r"database file with version number \d+|storage version", re.IGNORECASE)
-
 _NO_VALUE = re.compile(r"\bNone\b")
 
 _TLS = (
@@ -457,7 +455,6 @@ def _read_text(path: Path) -> str:
 
 
 _MIGRATE = "let whoever owns prod upgrade it, which ends with `sqlmesh migrate`"
-
 _NEVER = "This action never migrates a state."
 
 

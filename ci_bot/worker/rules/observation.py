@@ -17,11 +17,8 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 NOT_RETURNED = "which the query does not return"
-
 SAME_COLUMN_ORDER = "all branches list their columns in the same order"
-
 EVIDENCE_LENGTH = 1_000
-
 SUBJECT_LENGTH = 500
 # The severities, highest first.
 _WEIGHTS = get_args(Severity)

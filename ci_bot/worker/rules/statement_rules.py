@@ -33,14 +33,11 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 STATEMENT_IS_GONE = "the statement is gone, or a person has run it once instead"
-
 STATEMENT = find_rule("destructive-statement")
 CODE = find_rule("code-in-sql")
 STANDING = find_rule("standing-statement")
 SETTING = find_rule("session-setting")
-
 STATEMENT_RULES = on_statement
-
 _CONFIGS = ("config.yaml", "config.yml", "config.py")
 _AROUND = ("before_all", "after_all")
 _OF_THE_SESSION = (
@@ -200,7 +197,6 @@ def find_statement_place(inputs: RuleInputs, sql: str) -> tuple[str | None, int 
 
 
 BY_POSITION = find_rule("insert-by-position")
-
 _OF_OWN = frozenset({"this_model"})
 ColumnNames = tuple[str, ...]
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from sqlglot.tokens import Token
 
 NOT_PARSED = "it cannot be parsed"
-
 NOT_LISTED = "this kind of statement is not on the list"
 
 Action = Literal[
@@ -189,7 +188,6 @@ def _join_name_parts(parts: list[exp.Expr]) -> ObjectName | None:
 # Spark replaces variables before it parses the text, also in literals and comments:
 # org.apache.spark.internal.config.ConfigReader.
 _VARIABLE = re.compile(r"\$\{(?:\w+?:)?\S+?\}")
-
 SPARK = frozenset({"spark", "spark2", "databricks", "hive"})
 
 
@@ -214,7 +212,6 @@ _PLAIN = frozenset(
 )  # fmt: skip
 
 _WORD = re.compile(r"^\w+$")
-
 _KEY = re.compile(r"^[\w.\-:]+$")
 # Words in the name of a property that decides where a table's files are, or which code writes them.
 _LEADS = frozenset(
@@ -280,7 +277,6 @@ def find_unsafe_property(key: str) -> str | None:
 
 
 _SCHEMAS = frozenset({"SCHEMA", "DATABASE", "NAMESPACE"})
-
 _QUERIES = frozenset({"select", "union", "intersect", "except", "subquery", "values"})
 # Changes of ALTER TABLE to a table's structure. A partition with a LOCATION does not count.
 _STRUCTURE = frozenset(

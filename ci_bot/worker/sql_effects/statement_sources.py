@@ -38,11 +38,8 @@ if TYPE_CHECKING:
 
 
 _BUILDING = (RuntimeStage.CREATING, RuntimeStage.EVALUATING)
-
 _JINJA = re.compile(r"\{\{|\{%|JINJA_", re.IGNORECASE)
-
 _ACTIONS = frozenset(get_args(Action)) - {"nothing", "unknown"}
-
 _STAGE = re.compile(r"runtime_stage", re.IGNORECASE)
 
 

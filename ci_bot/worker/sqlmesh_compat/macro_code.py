@@ -59,15 +59,11 @@ _PLAIN = (
 )
 
 _TYPES = re.compile(r"exp(\.(DType|DataType|Type))+\.[A-Z][A-Z0-9_]*")
-
 _PARSED_AS = re.compile(r"exp\.[A-Z]\w*")
 # `CAST(x AS INT)` of a division becomes `int(...)`, `DISTINCT` becomes `set(...)`.
 CONVERTERS = frozenset({"int", "set"})
-
 _BUILT_IN = frozenset(dir(builtins))
-
 _ITS_OWN = frozenset({"self", "exp", "MacroEvaluator"})
-
 _LONGEST_SHOWN = 60
 
 MayCall = Callable[[str], bool]
@@ -255,7 +251,6 @@ _ONLY_THE_CONDITION = frozenset(
 )
 
 _NOTHING = frozenset({"AND", "OR"})
-
 _BY_A_LAMBDA = frozenset({"EACH", "REDUCE"})
 
 

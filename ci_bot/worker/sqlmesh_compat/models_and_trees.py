@@ -97,9 +97,7 @@ def find_known_classes_of_sqlglot(names: str) -> tuple[type, ...]:
 
 
 FROM = find_argument_name_in_sqlglot(exp.Select, "from")
-
 WITH = find_argument_name_in_sqlglot(exp.Select, "with")
-
 EXCEPT = find_argument_name_in_sqlglot(exp.Star, "except")
 # The base of every tree; sqlglot 30 has parts of trees that are not an `Expression`.
 Tree: type[Any] = getattr(exp, "Expr", exp.Expression)

@@ -234,7 +234,6 @@ _TELL_SECONDS = 15.0
 CLEANUP_WAITS_SECONDS = 120.0
 # A reclaim drops tables one by one, and seldom takes longer.
 APPLY_WAITS_SECONDS = 30.0
-
 _TIMING = LeaseTiming()
 
 

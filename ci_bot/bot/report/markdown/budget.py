@@ -123,9 +123,7 @@ def lift_review_from_comment_body(body: str) -> str:
 
 
 COMMENT_BYTES = 60_000
-
 SUMMARY_BYTES = 1_000_000
-
 _ROUNDS = (1.0, 0.25, 0.0)
 
 
@@ -221,7 +219,6 @@ def note_markdown_cut(shown: int, total: int, noun: str, full_report: SafeMarkdo
 
 # The marker names the cuts, which are known only when everything else is done.
 _CUT_NAMES_BYTES = 400
-
 CELL_LIMIT = 400
 
 

@@ -139,11 +139,8 @@ def _make_older_share(
 
 
 _APPLY_PHASES = ("applying", "applied", "apply_failed", "refused", "cancelled")
-
 _CLEANUP_PHASES = ("closed", "cleanup_failed")
-
 _MODELS = "| Model | Intervals | Batches | Rows | Time | Audits |\n|:--|--:|--:|--:|--:|:--|"
-
 _DIFF = "| Data against `prod` | Rows changed |\n|:--|:--|"
 
 _DETAIL = (
@@ -152,19 +149,14 @@ _DETAIL = (
 )
 # So many columns say above all folds how they changed; the others say it below.
 _COLUMNS = 4
-
 _VIEWS = "| View | On Spark |\n|:--|:--|"
-
 _ATTEMPTS = "| Attempt | Result | Time | Error | Tried again because |\n|--:|:--|--:|:--|:--|"
-
 _LEFT = "| Left over | Why |\n|:--|:--|"
-
 _RECLAIMED = "| Table | Size |\n|:--|--:|"
 # The table below the sentences has all of them.
 _REASONS = 3
 # The next one can go through without a change.
 _TURNS = ("held", "state_locked")
-
 _KEPT = "| Table | Why | Until |\n|:--|:--|:--|"
 
 
@@ -340,7 +332,6 @@ def _make_cleanup_shares(
 MOST_ROWS = 500
 # An issue holds 65,536 characters, and there are five tables.
 _MOST_DRIFTED = 50
-
 _GONE = ("removed", "nothing_to_do")
 
 

@@ -24,7 +24,6 @@ from ci_bot.protocol.plan import Decision, Window
 OPENING = "<!-- sqlmesh-plan-review "
 CLOSING = " -->"
 LONGEST = 32_000  # characters; twenty long history entries stay below it
-
 _NOTE = "<!-- sqlmesh-plan-review-note "
 
 # Everything but these is written as \u00XX. Such characters occur inside JSON strings only, where

@@ -99,9 +99,7 @@ def _render_markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) 
 _Item = TypeVar("_Item")
 
 _LINE_LIMIT = 500
-
 _NODE_CAPS = (graph.MAX_LINEAGE_NODES, 28, 20, 14, 9, 5)
-
 _STAGE_CAPS = (100, 40, 15, 6, 2, 0)
 
 
@@ -321,23 +319,14 @@ class OlderReviewMarkdownSection:
 
 
 _CHANGES = "| Model | Change | Category | Kind | Owner |\n|:--|:--|:--|:--|:--|"
-
 _MINOR = "| Model | Category | Kind |\n|:--|:--|:--|"
-
 _IMPACT = "| Changed | How | Reaches |\n|:--|:--|:--|"
-
 _RISKS = "| Risk | Where | Evidence | Clears when |\n|:--|:--|:--|:--|"
-
 _ASIDE = "| Finding | Where | Evidence | Why it does not count |\n|:--|:--|:--|:--|"
-
 _FINDINGS = "| Finding | Where | Evidence |\n|:--|:--|:--|"
-
 _LOSSES = "| Model | What goes | Still read by |\n|:--|:--|:--|"
-
 _BACKFILL = "| Model | How | Window | Intervals | Batches | Table |\n|:--|:--|:--|--:|--:|:--|"
-
 _RESTATEMENTS = "| Model | Window | Clears data of |\n|:--|:--|:--|"
-
 _STATEMENTS = "| When | Change | Statement |\n|:--|:--|:--|"
 
 _WORK = (
@@ -345,7 +334,6 @@ _WORK = (
 )
 
 _GAPS = "| Model | Missing |\n|:--|:--|"
-
 _HISTORY = "| When | Head | Plan | Decision | Run |\n|:--|:--|:--|:--|:--|"
 
 

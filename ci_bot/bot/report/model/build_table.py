@@ -18,7 +18,6 @@ from ci_bot.protocol.review_inputs import ProdRestatement
 from ci_bot.protocol.review_report import Report
 
 _NOTHING = "–"
-
 _DAY_SECONDS = 86_400
 
 

@@ -23,11 +23,9 @@ from ci_bot.protocol.rules import RULES
 
 
 _LEAK = "hardcoded-secret"
-
 _REFUSED = "R01-plan-failed"
 # They stand for the failure itself, whose message is shown as SQLMesh wrote it.
 _FAILURES = ("R01-load-failed", _REFUSED)
-
 _MOST_CAUSES = 200
 # So many places stand in one entry.
 PLACES = 4
@@ -191,15 +189,10 @@ def list_reached_models(model: str, readers: Mapping[str, Iterable[str]]) -> set
 
 # More of them is a wall of text; the rest is one fold below.
 TOP_FIXES = 8
-
 TOP_POINTS = 3
-
 _LARGE_FILES = "large files"
-
 _NOT_CHECKED = "R10-not-checked"
-
 _WEIGHT = {name: index for index, name in enumerate(SEVERITIES)}
-
 _HEAVY: tuple[Severity, ...] = ("blocker", "high", "medium")
 
 _POINTS: dict[str, tuple[Severity, ...]] = {

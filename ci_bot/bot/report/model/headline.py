@@ -38,7 +38,6 @@ CHANGED_IN_RUNS = RULES["changed-in-runs"].id
 # From so many intervals on, a headline of a Go says how much prod builds: almost three years of
 # days in one table.
 _LARGE_BUILD = 1_000
-
 _HARMLESS = {"non_breaking", "indirect_non_breaking", "metadata", None}
 # What a failure of each stage means to the author.
 _NO_PLAN = {

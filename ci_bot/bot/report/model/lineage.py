@@ -100,9 +100,7 @@ def _describe_impact(columns: list[str], *, has_rows: bool) -> str:
 
 
 MAX_LINEAGE_NODES = 40
-
 MAX_EDGES = 160
-
 LABEL_LIMIT = 48
 
 # Fill, border and text are all set, so that both of GitHub's themes show the same colours; the
@@ -128,7 +126,6 @@ LEGEND = {
 }
 
 _FIRST = {"removed": 0, "direct": 1, "added": 2, "metadata": 3}
-
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_. ")
 
 
@@ -228,7 +225,6 @@ def make_lineage_node_label(model: str) -> str:
 
 
 MAX_PICTURE_NODES = 12
-
 _NEW_DATA_ONLY = "new data only"
 
 

@@ -30,7 +30,6 @@ from ci_bot.protocol.rules import RULES
 from ci_bot.redaction import strip_terminal_codes_for_redaction
 
 NAME_LIMIT = 120
-
 ELLIPSIS = "…"
 
 # Letters and marks that print as nothing although Unicode calls them printable.
@@ -39,7 +38,6 @@ _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u2800\u3164
 }
 
 _BREAKS = re.compile(r"\r\n|[\r\n\t\v\f]")
-
 _BACKTICKS = re.compile(r"`+")
 # cmark takes no span of more than 80 backticks, and a fence of 255 closes every longer one.
 _LONG_RUN = re.compile(r"`{40,}")
@@ -221,7 +219,6 @@ _CLEARED = "cleared by the data diff"
 
 # Latin letters only: right-to-left scripts would reorder our own text around them.
 _LETTER = "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f"
-
 _WORD = re.compile(rf"[{_LETTER}]{{1,40}}(?:['’-][{_LETTER}]{{1,40}}){{0,4}}|e\.g|i\.e")
 # Seven digits in a row could be the short form of a commit.
 _NUMBER = re.compile(
@@ -229,13 +226,9 @@ _NUMBER = re.compile(
 )
 
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
-
 _SYMBOLS = frozenset("–—→≈≥≤×±…·")
-
 _TOKEN = re.compile(r"`([^`]+)`|([^\s`]+|`)|(\s+)")
-
 _EDGES = re.compile(r"([(\"“]?)(.*?)([.,;:!?)\"”]*)", re.DOTALL)
-
 _LIST_ITEM = re.compile(r"[-+]?\d{1,9}[.)]")
 
 

@@ -247,13 +247,9 @@ HEADINGS: dict[Data, str] = {
 }
 
 _COLUMNS = 2
-
 _NARROW = 24
-
 _PLAIN = re.compile(r"[a-z0-9_]+(?:\.[a-z0-9_]+)+", re.ASCII)
-
 _BAR = 8
-
 _DIGITS = 4
 
 

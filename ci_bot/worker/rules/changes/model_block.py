@@ -39,7 +39,6 @@ START = find_rule("start-moved-later")
 DIALECT = find_rule("model-dialect-changed")
 GATEWAY = find_rule("model-gateway-changed")
 IGNORED = find_rule("lint-rules-ignored")
-
 _WEIGHTY = frozenset({"FULL", "VIEW"})
 
 
@@ -260,7 +259,6 @@ def find_ignored_lint_rules(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rul
 
 
 _OWNER_CONFIRMS_THE_WAIT = "the owner confirms what the model waits for"
-
 CRON = find_rule("cron-changed")
 END = find_rule("model-end-set")
 SIGNAL = find_rule("signal-removed")

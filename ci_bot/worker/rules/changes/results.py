@@ -156,11 +156,8 @@ def _is_proved_same(pair: ModelPair, before: exp.Expr | None, after: exp.Expr | 
 
 
 RETYPED = find_rule("column-retyped")
-
 DIVISION = find_rule("division-changed")
-
 AGGREGATE = find_rule("aggregate-changed")
-
 SAME = find_rule("same-result")
 
 # A longer expression is cut in a report.

@@ -38,10 +38,8 @@ if TYPE_CHECKING:
 
 
 FILTER = find_rule("filter-changed")
-
 TIES = find_rule("nondeterministic-order")
 DECIDES_ORDER = "the order ends with columns that tell every row from the others"
-
 SHOWN = 200
 
 # Functions whose value depends on the order of two rows that are equal in ORDER BY.
@@ -266,9 +264,7 @@ def _does_changed_order_decide(window: exp.Expr, models: Mapping[str, Model]) ->
 
 
 GRAIN = find_rule("grain-changed")
-
 DISTINCT = find_rule("distinct-changed")
-
 UNION = find_rule("union-changed")
 
 

@@ -216,7 +216,6 @@ _MAY_READ = (
     f"{_CONSEQUENCE}."
 )
 _NOT_READ = f"{_LOST}nothing here reads that, so only the order of runs changes."
-
 _SLOTS = ("render_pre_statements", "render_post_statements", "render_on_virtual_update")
 _WRITTEN_SLOTS = ("pre_statements_", "post_statements_", "on_virtual_update_")
 # They name a table and do not read its rows.

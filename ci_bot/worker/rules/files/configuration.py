@@ -25,7 +25,6 @@ from ci_bot.yaml_reader import load_yaml
 
 _FILES = frozenset(FILES)
 _DIGITS = 16
-
 STAND_IN = re.compile(rf"jinja[0-9a-f]{{{_DIGITS}}}")
 
 
@@ -79,8 +78,20 @@ def read_file_text_before_move(inputs: RuleInputs, path: str) -> str | None:
     return text
 
 
-RUNS_CODE = find_rule("setting-runs-code")
+def iterate_changed_configurations(
+    inputs: RuleInputs,
+) -> Iterator[tuple[str, dict[str, object] | None, dict[str, object] | None]]:
+    """Each changed configuration, with its keys and their values before and after."""
+    for path in inputs.changed_files or ():
+        if is_configuration_file_of_project(inputs, path):
+            yield (
+                path,
+                flatten_configuration_file(read_file_text_before_move(inputs, path)),
+                flatten_configuration_file(inputs.read_text_after(path)),
+            )
 
+
+RUNS_CODE = find_rule("setting-runs-code")
 _CONNECTIONS = re.compile(r"(^|_)connection$")
 # Native libraries and classes by name: DuckDB's extensions, ODBC drivers, an identity provider's
 # class, a directory with Spark's own configuration, Python's file systems.
@@ -109,17 +120,12 @@ _STARTING_OPTION = re.compile(
 @on_file(RUNS_CODE)
 def find_program_settings_in_file(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """New or changed settings that run code, in a project's YAML configuration."""
-    for path in inputs.changed_files or ():
-        if not is_configuration_file_of_project(inputs, path):
-            continue
-        old, new = (
-            flatten_configuration_file(read_file_text_before_move(inputs, path)) or {},
-            flatten_configuration_file(inputs.read_text_after(path)) or {},
-        )
+    for path, old, new in iterate_changed_configurations(inputs):
         found = [
             key.split("\x00")
-            for key, value in new.items()
-            if old.get(key) != value and _does_setting_start_program(key.split("\x00"), value)
+            for key, value in (new or {}).items()
+            if (old or {}).get(key) != value
+            and _does_setting_start_program(key.split("\x00"), value)
         ]
         if found:
             yield RuleObservation(

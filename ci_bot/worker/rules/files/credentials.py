@@ -50,7 +50,6 @@ _CODE = frozenset({
 })  # fmt: skip
 
 _SQL = frozenset({".sql", ".jinja"})
-
 _STORES = ("AWS_", "AZURE_", "GCS_", "S3_")
 
 _PROSE = frozenset({
@@ -58,7 +57,6 @@ _PROSE = frozenset({
 })  # fmt: skip
 # Files whose format has no names for values.
 _NETRC = frozenset({".netrc", "_netrc", ".authinfo"})
-
 _PGPASS = frozenset({".pgpass", "pgpass.conf"})
 
 _QUICK = re.compile(
@@ -93,11 +91,8 @@ _SHELL_DEFAULT = re.compile(r"\$\{(?P<name>\w{1,200}):?-(?P<value>[^}\n]{1,500})
 # An address of the machine itself. If people made its password, it is usually for a database for
 # development. If a machine generated it, it may open the far end of a tunnel.
 OF_SAME_MACHINE = "a password in an address of the same machine"
-
 _LOOPBACK = re.compile(r"(?i)@(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?![\w.\-])")
-
 _SCHEME = re.compile(r"(?i)(basic|bearer|token|digest)\s+")
-
 _KEY_TEXT = re.compile(r"[A-Za-z0-9+/]{30,}|Proc-Type:")
 
 
@@ -312,12 +307,10 @@ def _grade_credential(what: str, grade: SecretLikeness, value: str) -> Iterator[
 
 
 SECRET = find_rule("hardcoded-secret")
-
 ENV_FILE = find_rule("env-file-tracked")
 
 # At most so many lines with one kind of credential are named; the others are counted.
 LINES_NAMED = 3
-
 _TEMPLATE_ENV = re.compile(r"(?i)\.(example|sample|template|dist|tpl)$|^(example|sample)\.")
 
 

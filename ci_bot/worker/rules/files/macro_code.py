@@ -196,7 +196,6 @@ def _is_spark_conf(node: ast.expr) -> bool:
 
 
 _FROM_THE_RUN = "the macro writes @execution_ts (or start and end) into the query"
-
 _FROM_ITS_ARGUMENTS = "the macro returns the same SQL for the same arguments"
 
 _JINJA_CALL = re.compile(r"\b(\w+)\s*\(")

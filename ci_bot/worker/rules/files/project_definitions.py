@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 ADDED = find_rule("environment-statement")
 STILL_READ = find_rule("removed-model-read")
 RENAMED = find_rule("model-renamed")
-
 LONGEST = 3_999  # the plan's description cuts longer statements
 
 _AUDIT = re.compile(r"^[^\S\n]*AUDIT\s*\(", re.IGNORECASE | re.MULTILINE)

@@ -35,19 +35,12 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model, SeedModel
 
 MISREAD = find_rule("seed-misread")
-
 VALUES = find_rule("seed-values-changed")
-
 _ISO = re.compile(r"^\d{4}-\d{2}-\d{2}")
-
 _DAY_OR_MONTH = re.compile(r"^(\d{1,2})[./-](\d{1,2})[./-]\d{2,4}")
-
 MONTHS = 12
-
 _LEADING_ZERO = re.compile(r"^0\d+$")
-
 _EXAMPLES = 3
-
 LONGEST = 40
 
 
@@ -419,9 +412,7 @@ def _read_records(rows: list[list[str]]) -> _SeedRecords | None:
 
 
 _WHOLE_NUMBER = re.compile(r"^[+-]?\d+$")
-
 _NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
-
 _TRUTH = re.compile(r"^(true|false)$", re.IGNORECASE)
 
 

@@ -29,7 +29,6 @@ NOT_UTF8 = find_rule("seed-not-utf8")
 BROKEN = find_rule("seed-broken")
 TOO_LARGE = find_rule("seed-too-large")
 KEYS = find_rule("seed-keys-changed")
-
 MAX_BYTES = 100_000_000
 LARGE_BYTES = 10_000_000
 _SAMPLE_BYTES = 1_000_000

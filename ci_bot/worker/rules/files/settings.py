@@ -13,10 +13,8 @@ from ci_bot.worker.rules.files.configuration import (
     CONFIRM,
     STAND_IN,
     does_file_spell_default,
-    flatten_configuration_file,
-    is_configuration_file_of_project,
+    iterate_changed_configurations,
     judge_other_setting_in_file,
-    read_file_text_before_move,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
@@ -29,25 +27,15 @@ _FOR_EVERY_MODEL = "it holds for every model without its own"
 
 
 PROJECT_KEY = find_rule("project-key-changed")
-
 DIALECT = find_rule("default-dialect-changed")
-
 GATEWAY = find_rule("gateway-changed")
-
 STATE = find_rule("state-connection-changed")
-
 LINTER = find_rule("linter-off")
-
 NAMING = find_rule("naming-convention-changed")
-
 SCHEMA = find_rule("physical-schema-changed")
-
 DEFAULTS = find_rule("model-default-changed")
-
 SPARK = find_rule("spark-setting-changed")
-
 PLAN = find_rule("plan-setting-changed")
-
 OTHER = find_rule("configuration-changed")
 
 SETTINGS = (
@@ -290,9 +278,7 @@ def _judge_plan(parts: list[str], after: Any) -> SettingJudgement:
 
 
 SINGLE_WRITER = find_rule("single-writer-state")
-
 SHOWN = 80
-
 SETTINGS_SHOWN = 4
 
 Setting = tuple[str, Any, Any]
@@ -301,13 +287,7 @@ Setting = tuple[str, Any, Any]
 @on_file(*SETTINGS)
 def find_settings_changed_in_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Every changed setting of a YAML file, with its effect."""
-    for path in inputs.changed_files or ():
-        if not is_configuration_file_of_project(inputs, path):
-            continue
-        old, new = (
-            flatten_configuration_file(read_file_text_before_move(inputs, path)),
-            flatten_configuration_file(inputs.read_text_after(path)),
-        )
+    for path, old, new in iterate_changed_configurations(inputs):
         text = inputs.read_text_after(path) or ""
         if old is None or new is None:
             continue  # new projects have nothing to compare; broken files fail the load
@@ -417,13 +397,9 @@ def find_objects_changed_in_config_file(inputs: RuleInputs) -> Iterator[RuleObse
 @on_file(SINGLE_WRITER)
 def find_single_writer_states_in_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """A new state in DuckDB or SQLite, if several tasks write to it."""
-    for path in inputs.changed_files or ():
-        if not is_configuration_file_of_project(inputs, path):
-            continue
-        old = flatten_configuration_file(read_file_text_before_move(inputs, path)) or {}
-        new = flatten_configuration_file(inputs.read_text_after(path))
+    for path, old, new in iterate_changed_configurations(inputs):
         for key, tasks in list_single_writer_states_in_file(new or {}):
-            if old.get(key) == (new or {}).get(key):
+            if (old or {}).get(key) == (new or {}).get(key):
                 continue
             text = inputs.read_text_after(path) or ""
             yield RuleObservation(

@@ -50,7 +50,6 @@ _UNKNOWN = ("spark", "duckdb")
 
 # So many configurations are kept, so that each is read only once.
 _PROJECTS = 8
-
 _KNOWN = frozenset(dialect.value for dialect in Dialects)
 
 
@@ -166,7 +165,6 @@ def _make_statement_key(item: JudgedEffect) -> tuple[str, ...]:
 
 
 PYTHON = find_rule("macro-runs-python")
-
 _YAML = frozenset({".yaml", ".yml"})
 # What a macro's name consists of, with its `@`, and what follows a name that is called or quoted.
 _NAME = re.compile(r"[\w@{}$.]+")

@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 
 
 FOLDER = "tests"
-
 _TEST_FILE = re.compile(r"test.*\.ya?ml")
-
 _COMMENT_OR_BLANK = re.compile(r"\s*(#.*)?")
 
 
@@ -133,9 +131,7 @@ def _is_test_file_unreadable(text: str | None) -> bool:
 
 
 REMOVED = find_rule("unit-test-removed")
-
 WEAKENED = find_rule("unit-test-weakened")
-
 MOVING = find_rule("moving-date-test")
 
 _MOVING = re.compile(
@@ -144,7 +140,6 @@ _MOVING = re.compile(
     r":\s*['\"]?(today|yesterday|tomorrow|now)['\"]?\s*[,}\n]"
 )
 _CLOCK = re.compile(r"\b(now|today|datetime)\b", re.IGNORECASE)
-
 _MODEL = re.compile(r"\s+model:\s*['\"]?([\w.]+)")
 
 

@@ -26,9 +26,8 @@ from ci_bot.worker.project import (
 )
 from ci_bot.worker.rules.changes.runs import BUILT_AGAIN, CHANGED_IN_RUNS
 from ci_bot.worker.rules.files.configuration import (
-    flatten_configuration_file,
     is_configuration_file_of_project,
-    read_file_text_before_move,
+    iterate_changed_configurations,
     replace_templates_in_configuration_file,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 IGNORED = find_rule("files-ignored")
-
 KEY = "ignore_patterns"
 # Folders that SQLMesh loads, their files, and the effect if it does not see them.
 _FOLDERS = (
@@ -55,20 +53,13 @@ _FOLDERS = (
 )
 # The plan itself shows these, as removed models.
 _PLANNED = frozenset({"models", "metrics"})
-
 MOST_FILES = 20_000
 
 
 @on_file(IGNORED)
 def find_ignored_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Patterns of a YAML configuration that match files of the project, and did not before."""
-    for path in inputs.changed_files or ():
-        if not is_configuration_file_of_project(inputs, path):
-            continue
-        old, new = (
-            flatten_configuration_file(read_file_text_before_move(inputs, path)),
-            flatten_configuration_file(inputs.read_text_after(path)),
-        )
+    for path, old, new in iterate_changed_configurations(inputs):
         if old is None or new is None:
             continue
         yield from _observe_file_patterns(

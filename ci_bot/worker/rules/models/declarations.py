@@ -188,9 +188,7 @@ class MissingColumn(ModelRule):
 
 # Methods of SQLMesh's ExecutionContext and of the Spark session behind it.
 _BY_NAME = frozenset({"resolve_table", "table"})
-
 _BY_QUERY = frozenset({"fetchdf", "fetch_pyspark_df", "sql", "fetchall", "fetchone"})
-
 _READS = re.compile(r"\b(?:FROM|JOIN)\s+([`\"\w.]+)", re.IGNORECASE)
 
 

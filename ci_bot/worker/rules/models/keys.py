@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from ci_bot.worker.sql import AuditPromises
 
 _AUDIT_CAN_RUN = "the columns that the audit reads exist, and it gets each argument that it needs"
-
 WIDE_KEY = 5
 # There SQLMesh deletes and inserts instead, and compares keys as one text without NULLs.
 _WITHOUT_MERGE = frozenset({"duckdb", "mysql"})

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 _GENERATORS = (exp.Unnest, exp.Explode, exp.Lateral, exp.Values, exp.GenerateSeries)
-
 _BOUNDS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
 
 

@@ -183,7 +183,6 @@ def _list_partition_columns(part: exp.Expr) -> list[exp.Column]:
 
 
 MANY_ROWS = 1_000_000
-
 MAX_DEPTH = 50
 
 
