@@ -149,7 +149,6 @@ _PROCESS = re.compile(
 )
 
 _JAVA_OPTIONS = re.compile(r"^spark\..*javaoptions$")
-
 _OPTIONS_OF_VALUES = re.compile(r"user\.(timezone|language|country|region)|file\.encoding", re.I)
 
 _LOCAL = frozenset(
@@ -198,7 +197,6 @@ _STATIC = re.compile(
 )
 
 _SQL = "spark.sql."
-
 _OVERWRITE = "spark.sql.sources.partitionoverwritemode"
 
 
@@ -268,7 +266,6 @@ _IDENTITY_KEYS = re.compile(
 )
 
 _TIME_ZONE = "spark.sql.session.timeZone"
-
 _HARMLESS = SqlEffect("nothing", "SET")
 _IN_PARTS = re.compile(r"^`[^`]*`(\.`?[^`]*`?)+$")
 

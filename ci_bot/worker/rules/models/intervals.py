@@ -339,7 +339,6 @@ def _shifts_filter(query: ModelQuery) -> bool:
 
 
 _ORDERED = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
-
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
 
 
