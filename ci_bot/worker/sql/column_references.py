@@ -68,7 +68,7 @@ class _ListedColumns:
         """The columns of each source of a SELECT, by its alias; behind a PIVOT none is known."""
         return {
             alias: None if alias in select.pivoted else self._list_source_columns(source)
-            for alias, source in select.read_sources.items()
+            for alias, source in select.sources.items()
         }
 
     def _list_source_columns(self, source: SelectSource) -> frozenset[str] | None:
@@ -123,7 +123,8 @@ def _list_missing_in_select(
             and not any(table in known for known in around)
         ):
             # A qualifier that is no table is a column, and the rest names a field of it.
-            read = column.parts[0].name.lower()
+            parts = [part.name.lower() for part in column.parts]
+            read = parts[parts[0] in sources]
             if None not in every and read not in given:
                 yield read, _find_only_table(select, list(sources))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -140,13 +140,16 @@ class ScopedSelect:
     @cached_property
     def results(self) -> tuple[tuple[str, exp.Expr], ...]:
         """The result columns: the name in lower case, and the expression without its alias."""
-        items = self.node.expressions
+        own: list[tuple[str, exp.Expr]] = []
+        for item in self.node.expressions:
+            if isinstance(item, exp.Aliases):  # a call that makes several columns
+                own += [(alias.name.lower(), item.this) for alias in item.expressions]
+            else:
+                own.append((item.alias_or_name.lower(), item.unalias()))
         # Behind a star, nobody knows the place of a column.
-        given = () if any(item.is_star for item in items) else self._names[: len(items)]
-        names = [*given, *(item.alias_or_name for item in items[len(given) :])]
-        return tuple(
-            (name.lower(), item.unalias()) for name, item in zip(names, items, strict=True)
-        )
+        given = () if any(item.is_star for _, item in own) else self._names
+        names = [*given, *(name for name, _ in own[len(given) :])]
+        return tuple(zip(names, (item for _, item in own), strict=False))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -274,13 +277,18 @@ class ScopedSelect:
     def find_source(self, column: exp.Column) -> SelectSource | None:
         """The source of a column; None if unknown. A subquery may read those around it."""
         if not column.table:
-            only = list(self.read_sources.values())
-            return only[0] if len(only) == 1 and not self.pivoted else None
+            return None if self.pivoted else self._find_unqualified_source(column.name.lower())
         alias = column.table.lower()
         for reader in (self, *self.iterate_selects_around()):
             if alias in reader.sources:
                 return None if alias in reader.pivoted else reader.sources[alias]
         return None
+
+    def _find_unqualified_source(self, name: str) -> SelectSource | None:
+        made = [one for one in self.read_sources.values() if _makes_rows(one)]
+        named = next((one for one in made if name in one.names), None)
+        others = [one for one in self.read_sources.values() if one not in made]
+        return named or (others[0] if len(others) == 1 else None)
 
     def iterate_selects_around(self) -> Iterator[ScopedSelect]:
         """The SELECTs whose sources a subquery may read, too."""
@@ -310,11 +318,11 @@ class ScopedSelect:
         item = self.find_result(name)
         if item is not None:
             return self.find_origins(item)
-        if not any(item.is_star for item in self.node.expressions):
-            return set()
-        found = self._trace_pivots(name)
-        for source in self.read_sources.values():
-            found |= self._trace_source(source, name)
+        stars = [item for item in self.node.expressions if item.is_star]
+        found = self._trace_pivots(name) if stars else set()
+        for alias, source in self.read_sources.items():
+            if any(not item.text("table") or item.text("table").lower() == alias for item in stars):
+                found |= self._trace_source(source, name)
         return found
 
     def find_origins(self, node: exp.Expr) -> set[ColumnOrigin]:
@@ -340,7 +348,8 @@ class ScopedSelect:
 
     def _trace_source(self, source: SelectSource, name: str) -> set[ColumnOrigin]:
         if isinstance(source, exp.Table):
-            return {(table_name(source), name)}
+            alias = source.args.get("alias")
+            return set() if alias is not None and alias.columns else {(table_name(source), name)}
         if isinstance(source.expression, exp.Lateral):
             return self.find_origins(source.expression.this)
         return source.find_origins(name)
@@ -353,7 +362,7 @@ class ScopedSelect:
             computed = {
                 column.name.lower()
                 for pivot in pivots
-                for part in pivot.expressions
+                for part in (pivot.args["fields"] if pivot.unpivot else pivot.expressions)
                 for column in part.find_all(exp.Column)
             }
             if pivots and source is not None:
@@ -400,6 +409,11 @@ def read_selects(query: exp.Expr | None) -> ScopedQuery:
 def table_name(table: exp.Table) -> str:
     """The table as catalog.db.name, in lower case, without quotes and alias."""
     return ".".join(part.name.lower() for part in table.parts)
+
+
+def _makes_rows(source: SelectSource) -> TypeGuard[ScopedQuery]:
+    """Whether a source is no stored table and no query: VALUES, or a call."""
+    return isinstance(source, ScopedQuery) and not source.branches
 
 
 def _is_returned(column: exp.Column, select: exp.Select) -> bool:

@@ -149,6 +149,10 @@ COLUMNS = {"s.t": frozenset({"a", "b"}), "s.u": frozenset({"a", "c"})}
         ("SELECT k FROM (SELECT a FROM s.t) AS q(k)", set()),
         ("SELECT a + 1 AS p, p + 1 AS q FROM s.t", set()),
         ("SELECT v.zz FROM VALUES (1) AS v(zz)", set()),
+        ("SELECT t.a.f.g, t.b.h FROM s.t", set()),
+        ("SELECT a FROM s.t LEFT SEMI JOIN s.u ON t.a = u.a AND u.c > 1", set()),
+        ("SELECT a FROM s.t LEFT ANTI JOIN s.u ON t.a = u.x", {"x"}),
+        ("SELECT e, t.x FROM s.t LATERAL VIEW EXPLODE(b) v AS e", {"x"}),
     ],
 )
 def test_missing_columns(sql: str, expected: set[str]) -> None:

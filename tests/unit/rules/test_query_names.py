@@ -114,6 +114,8 @@ def test_last_days__of_two_columns_are_one_finding() -> None:
         "SELECT (SELECT MAX(c.email) FROM raw.customers AS c WHERE c.customer_id = o.customer_id) "
         "AS contact FROM raw.orders AS o",
         "SELECT status AS contact FROM raw.orders UNION ALL SELECT email FROM raw.customers",
+        "SELECT contact FROM (SELECT STACK(2, 'a', email, 'b', country) AS (k, contact) "
+        "FROM raw.customers)",
     ],
 )
 def test_personal_data__is_followed_to_its_table(query: str) -> None:
@@ -127,6 +129,9 @@ def test_personal_data__is_followed_to_its_table(query: str) -> None:
         "SELECT status AS contact FROM raw.orders EXCEPT SELECT email FROM raw.customers",
         "SELECT (SELECT MAX(c.country) FROM raw.customers AS c WHERE c.email = o.status) AS land "
         "FROM raw.orders AS o",
+        "SELECT q.contact FROM (SELECT o.* FROM (SELECT status AS contact, customer_id FROM "
+        "raw.orders) AS o JOIN (SELECT email AS contact, customer_id FROM raw.customers) AS c "
+        "ON o.customer_id = c.customer_id) AS q",
     ],
 )
 def test_personal_data__that_is_only_compared_is_not_shown(query: str) -> None:
