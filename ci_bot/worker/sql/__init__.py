@@ -95,6 +95,7 @@ if TYPE_CHECKING:
         find_null_default,
         find_null_reason,
         find_value_null_reason,
+        list_filled_columns,
     )
     from ci_bot.worker.sql.selects import (
         ScopedQuery,
@@ -172,6 +173,7 @@ __getattr__ = open_on_demand(
             "find_null_default",
             "find_null_reason",
             "find_value_null_reason",
+            "list_filled_columns",
         ],
         "selects": [
             "ScopedQuery",

@@ -128,7 +128,7 @@ def _find_select_bounds(select: ScopedSelect, depth: int) -> IntervalBounds:
         return IntervalBounds(True, True)  # it reads no table
     result = reduce(IntervalBounds.combine_either, rows)
     for part in select.list_clause_conditions("where", "qualify", "having"):
-        result = result.combine_both(find_predicate_bounds(select, part))
+        result = result.combine_both(_find_predicate_bounds(select, part))
     for lateral in select.laterals:
         result = result.combine_both(_find_series_bounds(lateral))
     return result
@@ -136,7 +136,7 @@ def _find_select_bounds(select: ScopedSelect, depth: int) -> IntervalBounds:
 
 def _find_row_bounds(select: ScopedSelect, parts: RowParts, depth: int) -> IntervalBounds:
     found = [_find_source_bounds(select, node, depth) for node in parts.sources]
-    found += [find_predicate_bounds(select, condition) for condition in parts.conditions]
+    found += [_find_predicate_bounds(select, condition) for condition in parts.conditions]
     return reduce(IntervalBounds.combine_both, found)
 
 
@@ -155,17 +155,17 @@ def _find_series_bounds(node: exp.Expr | None) -> IntervalBounds:
     return IntervalBounds(_has_marker(node, "start"), _has_marker(node, "end"))
 
 
-def find_predicate_bounds(select: ScopedSelect, node: exp.Expr) -> IntervalBounds:
+def _find_predicate_bounds(select: ScopedSelect, node: exp.Expr) -> IntervalBounds:
     """Finds the bounds of the interval in one boolean expression."""
     if isinstance(node, exp.Paren):
-        return find_predicate_bounds(select, node.this)
+        return _find_predicate_bounds(select, node.this)
     if isinstance(node, exp.And):
-        return find_predicate_bounds(select, node.this).combine_both(
-            find_predicate_bounds(select, node.expression)
+        return _find_predicate_bounds(select, node.this).combine_both(
+            _find_predicate_bounds(select, node.expression)
         )
     if isinstance(node, exp.Or):
-        return find_predicate_bounds(select, node.this).combine_either(
-            find_predicate_bounds(select, node.expression)
+        return _find_predicate_bounds(select, node.this).combine_either(
+            _find_predicate_bounds(select, node.expression)
         )
     if isinstance(node, exp.Not):
         return NONE

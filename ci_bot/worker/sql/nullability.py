@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from sqlglot import exp
@@ -28,7 +29,10 @@ _PASSING_ON = (
 )  # fmt: skip
 _NEVER = (exp.Literal, exp.Count, exp.CountIf, exp.RowNumber, exp.Boolean, exp.CurrentDate,
           exp.CurrentTimestamp)  # fmt: skip
-_TESTS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Like)
+_TESTS = (
+    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Like, exp.ILike,
+    exp.RegexpLike,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -183,7 +187,8 @@ def find_value_null_reason(  # noqa: PLR0911, PLR0912 - one branch for each kind
 def _find_column_null_reason(
     select: ScopedSelect, column: exp.Column, project: ProjectQueries, depth: int
 ) -> str:
-    if any(_rejects_null(part, column) for part in select.list_conditions()):
+    filled = chain.from_iterable(map(list_filled_columns, select.list_conditions()))
+    if any(_is_same_column(one, column) for one in filled):
         return NEVER
     alias, source = column.table, select.find_source(column)
     if not alias and source is not None:
@@ -245,25 +250,22 @@ def _find_null_test(table: str, name: str, project: ProjectQueries) -> str:
     return UNKNOWN
 
 
-def _rejects_null(condition: exp.Expr, column: exp.Column) -> bool:
-    if isinstance(condition, exp.Not):
-        inner = condition.this.unnest()
-        return (
-            isinstance(inner, exp.Is)
-            and isinstance(inner.expression, exp.Null)
-            and _is_same_column(inner.this, column)
-        )
-    if not isinstance(condition, _TESTS):
-        return False
-    sides = [condition.this, condition.args.get("expression")]
-    return any(side is not None and _is_same_column(side, column) for side in sides)
+def list_filled_columns(condition: exp.Expr) -> Iterator[exp.Column]:
+    """The columns that are not NULL in a row for which a condition is true."""
+    test = condition.unnest()
+    if isinstance(test, exp.Not):
+        test = test.this.unnest()
+        is_telling = isinstance(test, _TESTS) or isinstance(test.args.get("expression"), exp.Null)
+    else:
+        is_telling = isinstance(test, _TESTS)
+    for side in (test.this, test.args.get("expression")) if is_telling else ():
+        inner = side
+        while isinstance(inner, exp.Cast | exp.Paren):
+            inner = inner.this
+        if isinstance(inner, exp.Column):
+            yield inner
 
 
-def _is_same_column(node: exp.Expr, column: exp.Column) -> bool:
-    while isinstance(node, exp.Cast | exp.Paren):
-        node = node.this
-    return (
-        isinstance(node, exp.Column)
-        and node.name.lower() == column.name.lower()
-        and (not node.table or not column.table or node.table == column.table)
-    )
+def _is_same_column(one: exp.Column, other: exp.Column) -> bool:
+    is_one_table = not one.table or not other.table or one.table.lower() == other.table.lower()
+    return is_one_table and one.name.lower() == other.name.lower()

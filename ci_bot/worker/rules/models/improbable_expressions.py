@@ -16,7 +16,7 @@ from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.models.value_types import MixedTypes, ValueTypes
 from ci_bot.worker.rules.observation import RuleObservation
-from ci_bot.worker.sql import ModelQuery, ScopedSelect, name_query_part
+from ci_bot.worker.sql import ModelQuery, ScopedSelect, list_filled_columns, name_query_part
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -146,10 +146,6 @@ def _is_never_null(node: exp.Expr) -> bool:
 
 
 _EQUALITIES = (exp.EQ, exp.NEQ)
-_REJECTING = (
-    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like,
-    exp.RegexpLike,
-)  # fmt: skip
 _FORMATTED = (
     exp.TimeToStr, exp.StrToTime, exp.StrToDate, exp.StrToUnix, exp.UnixToStr, exp.TsOrDsToDate,
 )  # fmt: skip
@@ -299,12 +295,9 @@ def _iterate_undone_joins(select: ScopedSelect, query: ModelQuery) -> Iterator[_
     """Yields conditions of WHERE that drop the rows which a LEFT JOIN keeps."""
     outer = {join.alias for join in select.joins if join.node.side == "LEFT" and join.adds_columns}
     for part in select.list_clause_conditions("where") if outer else ():
-        bare = part.unnest()
-        test = bare.this.unnest() if isinstance(bare, exp.Not) else bare
-        if not isinstance(test, _REJECTING):
-            continue
-        sides = [test.this, test.args.get("expression")]
-        if any(isinstance(side, exp.Column) and side.table.lower() in outer for side in sides):
+        # Whoever writes IS NOT NULL knows what it drops.
+        is_meant = isinstance(part, exp.Not) and isinstance(part.this.unnest(), exp.Is)
+        if not is_meant and any(c.table.lower() in outer for c in list_filled_columns(part)):
             yield _make_finding(
                 part,
                 query,

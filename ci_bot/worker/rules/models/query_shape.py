@@ -102,14 +102,20 @@ def _has_source_one_row(node: exp.Expr, select: ScopedSelect) -> bool:
         return True
     if not isinstance(source, ScopedQuery) or not isinstance(expression, exp.Select):
         return False
-    limit = expression.args.get("limit")
-    limited = limit is not None and limit.expression is not None and limit.expression.name == "1"
-    generated = not any(expression.find_all(exp.Table))
-    totals = expression.args.get("group") is None and all(
-        item.find(exp.AggFunc) is not None and item.find(exp.Window) is None
-        for item in expression.expressions
+    return expression.find(exp.Table) is None or _gives_one_row(expression)
+
+
+def _gives_one_row(select: exp.Select) -> bool:
+    """Whether a query has at most one row of any input: LIMIT 1, a total, or no table."""
+    limit = select.args.get("limit")
+    if limit is not None and getattr(limit, "expression", None) is not None:
+        return str(limit.expression.name) == "1"
+    totals = (
+        node.find_ancestor(exp.Window) is None and node.find_ancestor(exp.Select) is select
+        for item in select.expressions
+        for node in item.find_all(exp.AggFunc)
     )
-    return limited or generated or totals
+    return select.args.get(FROM) is None or (select.args.get("group") is None and any(totals))
 
 
 @on_model
@@ -326,16 +332,7 @@ class ScalarSubqueryRows(ModelRule):
             )
 
     def _is_one_row(self, select: exp.Select) -> bool:
-        if select.args.get(FROM) is None:
-            return True
-        limit = select.args.get("limit")
-        if limit is not None and getattr(limit, "expression", None) is not None:
-            return str(limit.expression.name) == "1"
-        if select.args.get("group") is None and any(
-            node.find_ancestor(exp.Window) is None and node.find_ancestor(exp.Select) is select
-            for item in select.expressions
-            for node in item.find_all(exp.AggFunc)
-        ):
+        if _gives_one_row(select):
             return True
         source = select.args[FROM].this
         if select.args.get("joins") or not isinstance(source, exp.Table):

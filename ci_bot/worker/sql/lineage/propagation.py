@@ -336,34 +336,30 @@ def _mark_change(reach: ModelReach, part: OwnPart, bit: int) -> None:
             reach.order |= bit
 
 
+@dataclass
 class _ModelStep:
     """What reaches one model, through what it reads."""
 
-    def __init__(
-        self,
-        model: LineageModel,
-        project: ChangedProject,
-        columns: MutableMapping[str, tuple[str, ...] | None],
-        parts: ChangedParts,
-        reached: dict[str, ModelReach],
-    ) -> None:
-        self._model = model
-        self._project = project
-        self._columns = columns
-        self._parts = parts
-        self._reached = reached
-        self._reach = reached[model.name]
-        self._doubt = 0
+    model: LineageModel
+    project: ChangedProject
+    columns: MutableMapping[str, tuple[str, ...] | None]
+    parts: ChangedParts
+    reached: dict[str, ModelReach]
+    _doubt: int = 0
+
+    @property
+    def _reach(self) -> ModelReach:
+        return self.reached[self.model.name]
 
     def spread_parts(self) -> None:
-        model = self._model
+        model = self.model
         if model.opaque is not None or model.after is None:
             return self._mark_unknown(model.opaque or "It has no query.")
         definition = model.after()
         if definition.opaque is not None:
             return self._mark_unknown(definition.opaque)
         terms = LineageTerms()
-        tables = StoredTables(terms, (*model.parents, model.name), self._columns)
+        tables = StoredTables(terms, (*model.parents, model.name), self.columns)
         with_written = definition.hides or definition.has_star
         try:
             relations = read_definition(definition, terms, tables, with_written=with_written)
@@ -374,38 +370,38 @@ class _ModelStep:
         self._add_named_dependencies(definition)
         while self._fold_sources(reading):
             pass  # it reads itself: what reaches it reaches it again
-        listed = self._columns.get(model.name)
+        listed = self.columns.get(model.name)
         if listed is not None:  # a column that a star lost on the way is read below, too
             gone = [name for name in reading.columns if name not in listed]
-            self._columns[model.name] = (*listed, *gone)
+            self.columns[model.name] = (*listed, *gone)
         return None
 
     def _mark_unknown(self, why: str) -> None:
         if not self._doubt:
-            self._doubt = self._parts.add_part(OwnPart(self._model.name, None, "unknown", why))
+            self._doubt = self.parts.add_part(OwnPart(self.model.name, None, "unknown", why))
         self._reach.rows |= self._doubt
 
     def _add_side_dependencies(self, reading: ModelDependencies) -> None:
         """What the model depends on and its query does not show."""
         read = {atom.table for atom in reading.atoms}
-        for parent in self._model.parents:
-            above = self._reached.get(parent)
+        for parent in self.model.parents:
+            above = self.reached.get(parent)
             if above is None or not above.any_bits:
                 continue
-            shown = self._project.shown(parent)
+            shown = self.project.shown(parent)
             if parent not in read and ANYWHERE not in read:
                 self._mark_unknown(f"It depends on {shown}, which its query does not read.")
-            elif parent in self._model.read_elsewhere:
+            elif parent in self.model.read_elsewhere:
                 self._mark_unknown(f"Statements around its query name {shown}.")
 
     def _add_named_dependencies(self, definition: ModelDefinition) -> None:
         """What a text names or spreads that no tree shows whole: it may decide about rows."""
-        for parent in self._model.parents:
-            above = self._reached.get(parent)
+        for parent in self.model.parents:
+            above = self.reached.get(parent)
             if above is None:
                 continue
             if definition.has_star and definition.written is None:
-                self._reach.rows |= above.all_columns & self._parts.dropped
+                self._reach.rows |= above.all_columns & self.parts.dropped
             text = definition.text or ""
             for name, bits in above.columns.items() if text else ():
                 if bits and re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
@@ -422,27 +418,27 @@ class _ModelStep:
         reach.rows |= _union_bits(bits, reading.rows)
         reach.order |= _union_bits(bits, reading.order)
         reach.unlisted |= _union_bits(bits, reading.unlisted)
-        if self._model.deciding is None:
+        if self.model.deciding is None:
             reach.rows |= reach.all_columns
         else:
-            for name in self._model.deciding:
+            for name in self.model.deciding:
                 reach.rows |= reach.bits_of(name)
-        if all(atom.table != self._model.name for atom in reading.atoms):
+        if all(atom.table != self.model.name for atom in reading.atoms):
             return False
         return before != (reach.any_bits, reach.rows, reach.order)
 
     def _bits_of_atom(self, atom: LineageAtom) -> int:
         if atom.table == ANYWHERE:
             found = [
-                self._bits_of_atom(LineageAtom(parent, DOUBT)) for parent in self._model.parents
+                self._bits_of_atom(LineageAtom(parent, DOUBT)) for parent in self.model.parents
             ]
             return max(found, default=0)
-        above = self._reached.get(atom.table)
+        above = self.reached.get(atom.table)
         if above is None:
             return 0
         bits = above.bits_of(atom.what)
         if atom.what == DOUBT and bits:
-            shown = self._project.shown(atom.table)
+            shown = self.project.shown(atom.table)
             self._mark_unknown(f"Where a name in its query leads is not known: perhaps to {shown}.")
             return self._doubt
         return bits
