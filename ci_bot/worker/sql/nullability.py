@@ -65,21 +65,15 @@ class ProjectQueries(Protocol):
 
 def find_null_reason(model: Model, column: str, project: ProjectQueries) -> str:
     """Why a result column of `model` can be NULL; `NEVER` or `UNKNOWN` otherwise."""
-    promises = read_audit_promises(model)
-    if promises.not_null.get(column.lower()):
+    if read_audit_promises(model).not_null.get(column.lower()):
         return NEVER
     query = project.queries.query_of(model)
-    return _find_result_null_reason(query.root, column, project, 0) if query else UNKNOWN
+    return _NullReasons(project).find_in_result(query.root, column, 0) if query else UNKNOWN
 
 
-def _find_result_null_reason(
-    query: ScopedQuery, column: str, project: ProjectQueries, depth: int
-) -> str:
-    items = [(branch, branch.find_result(column)) for branch in query.branches]
-    return _choose_worst_reason(
-        UNKNOWN if item is None else find_value_null_reason(branch, item, project, depth)
-        for branch, item in items
-    )
+def find_value_null_reason(select: ScopedSelect, node: exp.Expr, project: ProjectQueries) -> str:
+    """Like `find_null_reason` for a value of a SELECT; what other models test does not count."""
+    return _NullReasons(project, reads_tests=False).find_in_value(select, node)
 
 
 def find_null_default(model: Model, part: exp.Expr, project: ProjectQueries) -> NullDefault | None:
@@ -101,9 +95,7 @@ def find_null_default(model: Model, part: exp.Expr, project: ProjectQueries) -> 
     query = project.queries.query_of(model)
     for branch in query.root.branches if query is not None else ():
         item = branch.find_result(part.name)
-        found = item and _read_default(
-            item, partial(find_value_null_reason, branch, project=project)
-        )
+        found = item and _read_default(item, partial(_NullReasons(project).find_in_value, branch))
         if found:
             return found
     return None
@@ -134,120 +126,129 @@ def _choose_worst_reason(reasons: Iterable[str]) -> str:
     return NEVER if found and all(one == NEVER for one in found) else UNKNOWN
 
 
-def find_value_null_reason(  # noqa: PLR0911, PLR0912 - one branch for each kind of node reads best
-    select: ScopedSelect, node: exp.Expr, project: ProjectQueries, depth: int = 0
-) -> str:
-    """Why a value of a SELECT can be NULL; `NEVER` or `UNKNOWN` otherwise."""
-    if depth > MAX_DEPTH:
-        return UNKNOWN
-    if isinstance(node, exp.Null):
-        return "it is NULL in a branch"
-    if isinstance(node, _NEVER):
-        return NEVER
-    if isinstance(node, exp.Column):
-        return _find_column_null_reason(select, node, project, depth)
-    # The parser makes TryCast of Spark's plain CAST, too; only `safe` means TRY_CAST.
-    if isinstance(node, exp.TryCast) and node.args.get("safe"):
-        return "TRY_CAST gives NULL for what it cannot read"
-    if isinstance(node, exp.Coalesce):
-        values = (node.this, *node.expressions)
-        parts = [find_value_null_reason(select, value, project, depth + 1) for value in values]
-        if NEVER in parts:
+@dataclass(frozen=True)
+class _NullReasons:
+    """The search through the queries of a project.
+
+    Attributes:
+        reads_tests: a query anywhere that tests a column for NULL is a reason; all are rendered.
+    """
+
+    project: ProjectQueries
+    reads_tests: bool = True
+
+    def find_in_result(self, query: ScopedQuery, column: str, depth: int) -> str:
+        items = [(branch, branch.find_result(column)) for branch in query.branches]
+        return _choose_worst_reason(
+            UNKNOWN if item is None else self.find_in_value(branch, item, depth)
+            for branch, item in items
+        )
+
+    def find_in_value(  # noqa: PLR0911, PLR0912 - one branch for each kind of node reads best
+        self, select: ScopedSelect, node: exp.Expr, depth: int = 0
+    ) -> str:
+        if depth > MAX_DEPTH:
+            return UNKNOWN
+        if isinstance(node, exp.Null):
+            return "it is NULL in a branch"
+        if isinstance(node, _NEVER):
             return NEVER
-        return parts[0] if UNKNOWN not in parts else UNKNOWN
-    if isinstance(node, exp.Nullif):
-        return "NULLIF gives NULL"
-    if isinstance(node, exp.Case):
-        results = [branch.args["true"] for branch in node.args.get("ifs") or []]
-        default = node.args.get("default")
-        if default is None:
-            return "its CASE has no ELSE"
-        return _choose_worst_reason(
-            find_value_null_reason(select, part, project, depth + 1) for part in (*results, default)
-        )
-    if isinstance(node, exp.If):
-        other = node.args.get("false")
-        if other is None:
-            return "its IF has no other value"
-        sides = (node.args["true"], other)
-        return _choose_worst_reason(
-            find_value_null_reason(select, side, project, depth + 1) for side in sides
-        )
-    if isinstance(node, _PASSING_ON):
-        return find_value_null_reason(select, node.this, project, depth + 1)
-    if isinstance(node, exp.Concat | exp.DPipe | exp.Binary):
-        columns = [
-            find_value_null_reason(select, one, project, depth + 1)
-            for one in node.find_all(exp.Column)
-        ]
-        return _choose_worst_reason(columns)
-    return UNKNOWN
+        if isinstance(node, exp.Column):
+            return self._find_in_column(select, node, depth)
+        # The parser makes TryCast of Spark's plain CAST, too; only `safe` means TRY_CAST.
+        if isinstance(node, exp.TryCast) and node.args.get("safe"):
+            return "TRY_CAST gives NULL for what it cannot read"
+        if isinstance(node, exp.Coalesce):
+            values = (node.this, *node.expressions)
+            parts = [self.find_in_value(select, value, depth + 1) for value in values]
+            if NEVER in parts:
+                return NEVER
+            return parts[0] if UNKNOWN not in parts else UNKNOWN
+        if isinstance(node, exp.Nullif):
+            return "NULLIF gives NULL"
+        if isinstance(node, exp.Case):
+            results = [branch.args["true"] for branch in node.args.get("ifs") or []]
+            default = node.args.get("default")
+            if default is None:
+                return "its CASE has no ELSE"
+            return _choose_worst_reason(
+                self.find_in_value(select, part, depth + 1) for part in (*results, default)
+            )
+        if isinstance(node, exp.If):
+            other = node.args.get("false")
+            if other is None:
+                return "its IF has no other value"
+            sides = (node.args["true"], other)
+            return _choose_worst_reason(
+                self.find_in_value(select, side, depth + 1) for side in sides
+            )
+        if isinstance(node, _PASSING_ON):
+            return self.find_in_value(select, node.this, depth + 1)
+        if isinstance(node, exp.Concat | exp.DPipe | exp.Binary):
+            columns = [
+                self.find_in_value(select, one, depth + 1) for one in node.find_all(exp.Column)
+            ]
+            return _choose_worst_reason(columns)
+        return UNKNOWN
 
+    def _find_in_column(self, select: ScopedSelect, column: exp.Column, depth: int) -> str:
+        filled = chain.from_iterable(map(list_filled_columns, select.list_conditions()))
+        if any(_is_same_column(one, column) for one in filled):
+            return NEVER
+        alias, source = column.table, select.find_source(column)
+        if not alias and source is not None:
+            alias = next(name for name, one in select.sources.items() if one is source)
+        how = select.find_outer_join(alias)
+        if how:
+            return f"rows without a match have none (`{alias}` comes by {how})"
+        name = column.name.lower()
+        if isinstance(source, ScopedQuery):
+            return self.find_in_result(source, name, depth + 1)
+        if isinstance(source, exp.Table):
+            return self._find_in_table(table_name(source), name, depth)
+        return UNKNOWN
 
-def _find_column_null_reason(
-    select: ScopedSelect, column: exp.Column, project: ProjectQueries, depth: int
-) -> str:
-    filled = chain.from_iterable(map(list_filled_columns, select.list_conditions()))
-    if any(_is_same_column(one, column) for one in filled):
-        return NEVER
-    alias, source = column.table, select.find_source(column)
-    if not alias and source is not None:
-        (alias,) = select.read_sources
-    how = select.find_outer_join(alias)
-    if how:
-        return f"rows without a match have none (`{alias}` comes by {how})"
-    name = column.name.lower()
-    if isinstance(source, ScopedQuery):
-        return _find_result_null_reason(source, name, project, depth + 1)
-    if isinstance(source, exp.Table):
-        return _find_table_null_reason(table_name(source), name, project, depth)
-    return UNKNOWN
-
-
-def _find_table_null_reason(table: str, name: str, project: ProjectQueries, depth: int) -> str:
-    model = project.by_table.get(table)
-    if model is None:
-        return _find_null_test(table, name, project)
-    if read_audit_promises(model).not_null.get(name) or any(
-        name in list_column_names(grain) for grain in model.grains
-    ):
-        return NEVER
-    query = project.queries.query_of(model)
-    if query is not None:
-        above = _find_result_null_reason(query.root, name, project, depth + 1)
-        if above != UNKNOWN:
-            return above
-    return _find_null_test(table, name, project)
-
-
-def _find_null_test(table: str, name: str, project: ProjectQueries) -> str:
-    """The reason if another query of the project tests the column for NULL; else UNKNOWN."""
-    for model in project.models.values():
-        query = project.queries.query_of(model)
-        if query is None or not any(
-            table_name(one) == table for one in query.rendered_tree.find_all(exp.Table)
+    def _find_in_table(self, table: str, name: str, depth: int) -> str:
+        model = self.project.by_table.get(table)
+        if model is None:
+            return self._find_test(table, name)
+        if read_audit_promises(model).not_null.get(name) or any(
+            name in list_column_names(grain) for grain in model.grains
         ):
-            continue
-        for select in query.root.selects:
-            for test in select.node.find_all(exp.Coalesce, exp.Is):
-                column = test.this
-                while isinstance(column, exp.Cast | exp.Trim | exp.Upper | exp.Lower | exp.Paren):
-                    column = column.this
-                if not isinstance(column, exp.Column) or column.name.lower() != name:
-                    continue
-                if isinstance(test, exp.Is) and not isinstance(test.expression, exp.Null):
-                    continue
-                source = select.find_table(column.table)
-                if (
-                    source is not None
-                    and table_name(source) == table
-                    and not select.find_outer_join(column.table)
-                ):
-                    return (
-                        f"`{project.name_of_table(model.fqn)}` tests whether it is NULL in its "
-                        "source"
-                    )
-    return UNKNOWN
+            return NEVER
+        query = self.project.queries.query_of(model)
+        if query is not None:
+            above = self.find_in_result(query.root, name, depth + 1)
+            if above != UNKNOWN:
+                return above
+        return self._find_test(table, name)
+
+    def _find_test(self, table: str, name: str) -> str:
+        """The reason if another query of the project tests the column for NULL; else UNKNOWN."""
+        for model in self.project.models.values() if self.reads_tests else ():
+            query = self.project.queries.query_of(model)
+            tables = query.rendered_tree.find_all(exp.Table) if query is not None else ()
+            if query is None or not any(table_name(one) == table for one in tables):
+                continue
+            if any(_tests_null(select, table, name) for select in query.root.selects):
+                called = self.project.name_of_table(model.fqn)
+                return f"`{called}` tests whether it is NULL in its source"
+        return UNKNOWN
+
+
+def _tests_null(select: ScopedSelect, table: str, name: str) -> bool:
+    """Whether a SELECT tests a table's column for NULL, and not because an outer join adds it."""
+    for test in select.node.find_all(exp.Coalesce, exp.Is):
+        column = test.this
+        while isinstance(column, exp.Cast | exp.Trim | exp.Upper | exp.Lower | exp.Paren):
+            column = column.this
+        is_test = isinstance(test, exp.Coalesce) or isinstance(test.expression, exp.Null)
+        if is_test and isinstance(column, exp.Column) and column.name.lower() == name:
+            source = select.find_table(column.table)
+            is_same = source is not None and table_name(source) == table
+            if is_same and not select.find_outer_join(column.table):
+                return True
+    return False
 
 
 def list_filled_columns(condition: exp.Expr) -> Iterator[exp.Column]:

@@ -8,7 +8,7 @@ their places, lists of aliases, joins in brackets, and what an outer join leaves
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeGuard
 
@@ -65,18 +65,17 @@ class ScopedQuery:
     @cached_property
     def selects(self) -> tuple[ScopedSelect, ...]:
         """All SELECTs, inner ones first."""
-        every = self._scope.traverse() if self._scope is not None else ()
-        return tuple(
-            ScopedSelect(one, (), self._known)
-            for one in every
-            if isinstance(one.expression, exp.Select)
-        )
+        every = (one for one in self._scopes if isinstance(one.expression, exp.Select))
+        return tuple(map(self._known.find_select, every))
 
     @property
     def set_operations(self) -> Iterator[ScopedQuery]:
         """All UNIONs, EXCEPTs and INTERSECTs, inner ones first."""
-        every = self._scope.traverse() if self._scope is not None else ()
-        return (self._known.find_query(one) for one in every if one.union_scopes)
+        return (self._known.find_query(one) for one in self._scopes if one.union_scopes)
+
+    @property
+    def _scopes(self) -> Iterable[Scope]:
+        return self._scope.traverse() if self._scope is not None else ()
 
     @cached_property
     def sides(self) -> tuple[ScopedQuery, ...]:
@@ -101,7 +100,7 @@ class ScopedQuery:
             kept = self.sides[: 1 if isinstance(self.expression, exp.Except) else 2]
             return tuple(branch for side in kept for branch in side.branches)
         if isinstance(self.expression, exp.Select):
-            return (ScopedSelect(self._scope, self.names, self._known),)
+            return (self._known.find_select(self._scope, self.names),)
         return ()
 
     @property
@@ -296,7 +295,7 @@ class ScopedSelect:
         while scope.can_be_correlated and scope.parent is not None:
             scope = scope.parent
             if isinstance(scope.expression, exp.Select):
-                yield ScopedSelect(scope, (), self._known)
+                yield self._known.find_select(scope)
 
     def find_nested(self, query: exp.Expr) -> ScopedQuery:
         """A subquery, such as the list of IN."""
@@ -377,7 +376,14 @@ class _KnownQueries:
 
     def __init__(self) -> None:
         self._queries: dict[tuple[int, tuple[str, ...]], ScopedQuery] = {}
+        self._selects: dict[tuple[int, tuple[str, ...]], ScopedSelect] = {}
         self._depth = 0
+
+    def find_select(self, scope: Scope, names: Sequence[str] = ()) -> ScopedSelect:
+        key = id(scope), tuple(names)
+        if key not in self._selects:
+            self._selects[key] = ScopedSelect(scope, names, self)
+        return self._selects[key]
 
     def find_query(self, scope: Scope | None, names: Sequence[str] = ()) -> ScopedQuery:
         key = id(scope), tuple(names)

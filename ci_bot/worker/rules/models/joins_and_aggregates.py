@@ -20,11 +20,13 @@ from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import (
     NEVER,
+    UNKNOWN,
     ModelQuery,
     ScopedJoin,
     ScopedSelect,
     find_value_null_reason,
     name_query_part,
+    read_audit_promises,
     table_name,
 )
 from ci_bot.worker.sqlmesh_compat import is_scd_type_2
@@ -114,10 +116,23 @@ class NotInNullable(ModelRule):
             item.name.lower()
             for branch in select.find_nested(listed).branches
             for _, item in branch.results
-            if isinstance(item, exp.Column)
-            and find_value_null_reason(branch, item, self.project) != NEVER
+            if isinstance(item, exp.Column) and not self._is_certain(branch, item)
         ]
         return list(dict.fromkeys(found))
+
+    def _is_certain(self, select: ScopedSelect, column: exp.Column) -> bool:
+        reason = find_value_null_reason(select, column, self.project)
+        return reason == NEVER or (
+            reason == UNKNOWN and all(map(self._is_promised, select.find_origins(column)))
+        )
+
+    def _is_promised(self, origin: tuple[str, str]) -> bool:
+        table, name = origin
+        model = self.project.by_table.get(table)
+        return model is not None and (
+            name in read_audit_promises(model).not_null
+            or any(name in key for key in list_unique_keys(model))
+        )
 
     def _name_tables(self, subquery: exp.Expr) -> str:
         found = {
