@@ -20,8 +20,14 @@ from ci_bot.worker.duckdb_trials import (
     write_duckdb_query,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.sql import ModelQueries, ScopedSelect, plain_name, table_name
-from ci_bot.worker.sqlmesh_compat import FROM
+from ci_bot.worker.sql import (
+    ModelQueries,
+    ScopedQuery,
+    ScopedSelect,
+    plain_name,
+    read_selects,
+    table_name,
+)
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -198,14 +204,15 @@ class _UsedColumns:
 
     def add_query(self, query: exp.Expr) -> None:
         """Adds the columns of a query whose names are qualified, as SQLMesh renders it."""
-        sources = {id(one): _map_aliases_to_tables(one) for one in query.find_all(exp.Select)}
-        for column in query.find_all(exp.Column):
-            table = _find_table(column, sources)
-            if table is None:
-                continue
-            self._named.setdefault(table, set()).add(column.name.lower())
-            if not _is_cast_to_number(column.parent):
-                self._computed.setdefault(table, set()).add(column.name.lower())
+        for select in read_selects(query).selects:
+            for column in select.find_all(exp.Column):
+                source = select.find_source(column)
+                if isinstance(source, ScopedQuery):
+                    continue
+                table = table_name(source) if source is not None else ""
+                self._named.setdefault(table, set()).add(column.name.lower())
+                if not _is_cast_to_number(column.parent):
+                    self._computed.setdefault(table, set()).add(column.name.lower())
 
     def list_to_verify(self, table: str, columns: TypesByColumn) -> set[str]:
         """Those of `columns` whose types SQLGlot may have guessed, and that count."""
@@ -219,28 +226,6 @@ class _UsedColumns:
 
 def _is_cast_to_number(node: exp.Expr | None) -> bool:
     return isinstance(node, exp.Cast | exp.TryCast) and node.to.is_type(*exp.DataType.NUMERIC_TYPES)
-
-
-def _map_aliases_to_tables(select: exp.Select) -> dict[str, str | None]:
-    """The tables that a SELECT reads, by alias; None for a query in their place."""
-    first = select.args.get(FROM)
-    nodes = [first.this] if first is not None else []
-    nodes += [join.this for join in select.args.get("joins") or ()]
-    return {
-        node.alias_or_name.lower(): table_name(node) if isinstance(node, exp.Table) else None
-        for node in nodes
-    }
-
-
-def _find_table(column: exp.Column, sources: Mapping[int, Mapping[str, str | None]]) -> str | None:
-    """The table of a column: None if a query stands in its place, `""` if it is not known."""
-    alias, select = column.table.lower(), column.find_ancestor(exp.Select)
-    while select is not None:
-        known = sources.get(id(select), {})
-        if alias in known:
-            return known[alias]
-        select = select.find_ancestor(exp.Select)
-    return ""
 
 
 def iterate_schema_tables(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -157,13 +157,11 @@ def _list_picks(query: ModelQuery) -> Iterator[_Pick]:
     firsts = [test.this.unnest() for test in tests if _keeps_first(test)]
     names = {node.name.lower() for node in firsts if isinstance(node, exp.Column)}
     for select in query.root.selects:
-        for window in select.node.find_all(exp.Window):
+        for window in select.find_all(exp.Window):
             item = window.parent
             named = isinstance(item, exp.Alias) and item.alias.lower() in names
-            if window.find_ancestor(exp.Select) is not select.node or not (
-                isinstance(window.this, _RANKING)
-                and (named or any(window is node for node in firsts))
-            ):
+            is_picked = named or any(window is node for node in firsts)
+            if not (isinstance(window.this, _RANKING) and is_picked):
                 continue
             columns = [
                 ", ".join(

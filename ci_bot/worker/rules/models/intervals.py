@@ -359,9 +359,7 @@ class WindowOverInterval(ModelRule):
         ranks = _list_rank_columns(query)
         for select in query.known_root.selects:
             times = _list_filtered_columns(select) | ({time.lower()} if time else set())
-            for window in select.node.find_all(exp.Window):
-                if window.find_ancestor(exp.Select) is not select.node:
-                    continue
+            for window in select.find_all(exp.Window):
                 if _is_harmless_window(window, select, times, ranks):
                     continue
                 text = window.this.sql(dialect=model.dialect)

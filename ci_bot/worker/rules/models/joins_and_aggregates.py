@@ -225,10 +225,8 @@ class UnorderedAggregate(ModelRule):
             return
         found: dict[Severity | None, list[str]] = {}
         for select in query.known_root.selects:
-            for node in select.node.find_all(*_ALL):
-                if node.find_ancestor(exp.Select) is not select.node or _has_own_order(node):
-                    continue
-                if node.find_ancestor(exp.Window) is not None:
+            for node in select.find_all(*_ALL):
+                if node.find_ancestor(exp.Window) is not None or _has_own_order(node):
                     continue  # windows are judged by their own ORDER BY
                 if self._is_decided(node, select):
                     continue

@@ -320,9 +320,7 @@ class MixedTypes:
         A type counts only if it is proved.
         """
         for select in root.selects:
-            for node in select.node.find_all(*_COMPARISONS, exp.In, exp.Between):
-                if node.find_ancestor(exp.Select) is not select.node:
-                    continue
+            for node in select.find_all(*_COMPARISONS, exp.In, exp.Between):
                 why = self._describe(select, node)
                 if why is not None:
                     yield node, why
