@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any, TypeGuard
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, build_scope
 
 from ci_bot.worker.sql.joins import (
@@ -375,18 +374,18 @@ class _KnownQueries:
     """The queries of one tree, each once: many SELECTs may read one CTE."""
 
     def __init__(self) -> None:
-        self._queries: dict[tuple[int, tuple[str, ...]], ScopedQuery] = {}
-        self._selects: dict[tuple[int, tuple[str, ...]], ScopedSelect] = {}
+        self._queries: dict[tuple[Scope | None, tuple[str, ...]], ScopedQuery] = {}
+        self._selects: dict[tuple[Scope, tuple[str, ...]], ScopedSelect] = {}
         self._depth = 0
 
     def find_select(self, scope: Scope, names: Sequence[str] = ()) -> ScopedSelect:
-        key = id(scope), tuple(names)
+        key = scope, tuple(names)
         if key not in self._selects:
             self._selects[key] = ScopedSelect(scope, names, self)
         return self._selects[key]
 
     def find_query(self, scope: Scope | None, names: Sequence[str] = ()) -> ScopedQuery:
-        key = id(scope), tuple(names)
+        key = scope, tuple(names)
         if key not in self._queries:
             self._queries[key] = ScopedQuery(scope, names, self)
         return self._queries[key]
@@ -407,7 +406,7 @@ def read_selects(query: exp.Expr | None) -> ScopedQuery:
     if isinstance(query, exp.Query):
         try:
             scope = build_scope(query)
-        except (SqlglotError, RecursionError, KeyError, AttributeError):
+        except Exception:  # a tree of an unforeseen shape
             scope = None
     return ScopedQuery(scope, (), _KnownQueries())
 
