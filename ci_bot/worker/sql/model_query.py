@@ -14,9 +14,7 @@ from sqlmesh.core import dialect as d
 from sqlmesh.core.macros import RuntimeStage
 from sqlmesh.utils.errors import SQLMeshError
 
-from ci_bot.worker.sql.joins import split_conditions as split_conditions  # noqa: PLC0414 - for
 from ci_bot.worker.sql.selects import ScopedQuery, read_selects
-from ci_bot.worker.sql.selects import table_name as table_name  # noqa: PLC0414 - `equivalence`
 from ci_bot.worker.sqlmesh_compat import is_scd_type_2, is_sql_model
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from ci_bot.worker.sql.equivalence.select_frames import (
     QueryRead,
     SelectFrame,
 )
-from ci_bot.worker.sql.model_query import table_name
+from ci_bot.worker.sql.selects import table_name
 from ci_bot.worker.sqlmesh_compat import FROM
 
 

@@ -46,7 +46,7 @@ from ci_bot.worker.sql.equivalence.translate_sources import (
     make_part,
     pivot_rows,
 )
-from ci_bot.worker.sql.model_query import split_conditions as written_parts
+from ci_bot.worker.sql.joins import split_conditions as written_parts
 from ci_bot.worker.sqlmesh_compat import FROM, WITH
 
 _KINDS: dict[type, SetKind] = {

@@ -41,8 +41,8 @@ from ci_bot.worker.sql.equivalence.select_notes import (
 )
 from ci_bot.worker.sql.equivalence.translate_clauses import ClauseMentions
 from ci_bot.worker.sql.equivalence.translate_scalars import ScalarTranslator
-from ci_bot.worker.sql.model_query import split_conditions as written_parts
-from ci_bot.worker.sql.model_query import table_name
+from ci_bot.worker.sql.joins import split_conditions as written_parts
+from ci_bot.worker.sql.selects import table_name
 from ci_bot.worker.sqlmesh_compat import FROM, Tree
 
 # One entry of FROM: a table, a query, rows that are written out or made.
