@@ -94,6 +94,38 @@ CASES = {
         "CAST(o.amount AS FLOAT) AS fee FROM raw.orders AS o",
         "fee",
     ),
+    "a join of pairs": Case(
+        "many-to-many-join",
+        f"{FULL}SELECT o.order_id, c.customer_id FROM stg.orders AS o "
+        "JOIN stg.customers AS c ON o.status = c.country",
+        f"{FULL}SELECT p.order_id, k.country FROM stg.orders AS p "
+        "JOIN stg.customers AS k ON p.status = k.country",
+        f"{FULL}SELECT o.order_id, c.customer_id FROM stg.orders AS o "
+        "JOIN stg.customers AS c ON o.status = c.country "
+        "UNION ALL SELECT a.order_id, b.order_id FROM stg.orders AS a "
+        "JOIN stg.orders AS b ON a.status = b.status",
+        "stg.orders, stg.orders",
+    ),
+    "a last one that is the first": Case(
+        "misnamed-column",
+        f"{FULL}SELECT o.status, MIN(o.amount) AS last_amount FROM raw.orders AS o "
+        "GROUP BY o.status",
+        f"{FULL}SELECT x.status, MIN(x.amount) AS last_amount FROM raw.orders AS x "
+        "WHERE x.amount > 0 GROUP BY x.status",
+        f"{FULL}SELECT o.status, MIN(o.amount) AS last_amount, MAX(o.amount) AS first_amount "
+        "FROM raw.orders AS o GROUP BY o.status",
+        "first_amount",
+    ),
+    "a sum of currencies": Case(
+        "mixed-currencies",
+        f"{FULL}WITH a AS (SELECT o.amount, o.status AS currency FROM raw.orders AS o) "
+        "SELECT SUM(a.amount) AS total FROM a",
+        f"{FULL}WITH b AS (SELECT o.amount, o.status AS currency FROM raw.orders AS o) "
+        "SELECT SUM(b.amount + 1) AS total FROM b",
+        f"{FULL}WITH a AS (SELECT o.amount, o.status AS currency FROM raw.orders AS o) "
+        "SELECT SUM(a.amount) AS total, AVG(a.amount) AS mean FROM a",
+        "mean of amount",
+    ),
     "a limit": Case(
         "limit-in-model",
         f"{FULL}SELECT o.order_id FROM raw.orders AS o LIMIT 10",

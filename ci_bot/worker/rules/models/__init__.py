@@ -15,6 +15,8 @@ from ci_bot.worker.rules.models import (
     intervals,
     joins_and_aggregates,
     keys,
+    misnamed_columns,
+    mixed_currencies,
     query_shape,
     storage,
     value_types,

@@ -185,7 +185,16 @@ class KeyContradictions:
             return declared
         if self._inferred is None:
             self._inferred = self._infer_source_keys()
-        return self._inferred.get(plain_name(table), [])
+        return self._inferred.get(plain_name(table)) or self._list_keys_by_name(table)
+
+    def _list_keys_by_name(self, table: str) -> list[frozenset[str]]:
+        """Lists the key that the names of an external table say: `tickets` with a `ticket_id`."""
+        model = self._by_table.get(table)
+        if model is None or not model.kind.is_external:
+            return []
+        name = f"{make_singular(plain_name(table).rpartition('.')[2].strip('`'))}_id"
+        columns = {column.lower() for column in model.columns_to_types or ()}
+        return [frozenset({name})] if name in columns else []
 
     def _infer_source_keys(self) -> dict[str, list[frozenset[str]]]:
         found: dict[str, set[frozenset[str]]] = {}
@@ -238,6 +247,13 @@ def _list_fixed_by_filter(branch: ScopedSelect, alias: str | None) -> frozenset[
         if alias in {None, owner}
     }
     return frozenset(found | _VALIDITY if found & _VALIDITY else found)
+
+
+def make_singular(word: str) -> str:
+    """Makes the singular of an English word, by its ending."""
+    if word.endswith("ies"):
+        return word.removesuffix("ies") + "y"
+    return word.removesuffix("es") if word.endswith(("sses", "xes")) else word.removesuffix("s")
 
 
 def is_range_join(join: ScopedJoin) -> bool:

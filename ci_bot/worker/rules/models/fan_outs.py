@@ -21,6 +21,8 @@ from ci_bot.worker.rules.models.declared_keys import (
     is_range_join,
     iterate_equalities,
     list_unique_keys,
+    make_singular,
+    may_model_deduplicate,
 )
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
@@ -187,6 +189,8 @@ _ADDING = (
     exp.Sum, exp.Avg, exp.Count, exp.CountIf, exp.Stddev, exp.StddevSamp, exp.StddevPop,
     exp.Variance, exp.VariancePop,
 )  # fmt: skip
+_BOTH_SIDES = 2
+_ORDERS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NEQ)
 _CLEARS = "the partner is reduced to one row first, or summed up in a CTE of its own"
 
 
@@ -292,6 +296,52 @@ class FanOutTotal(ModelRule):
         return self.project.name_of_table(name) if "." in name else name
 
 
+@on_model
+class ManyToManyJoin(ModelRule):
+    """A join that identifies a row of neither side lets each row meet several of the other side."""
+
+    spec = find_rule("many-to-many-join")
+
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
+        query = self.query_of(model)
+        if query is None or not query.tree.has_any(exp.Join) or may_model_deduplicate(query):
+            return
+        if list_unique_keys(model):
+            return  # the declared key says what a row is, and other rules compare it with the joins
+        for select in query.root.branches:
+            rows = read_joined_rows(select, self.project.by_table)
+            if rows is None or len(rows.keys) < _BOTH_SIDES or _orders_two_sources(select):
+                continue
+            known = rows.keys.keys()
+            if any(known <= rows.find_determined([alias]) for alias in known):
+                continue
+            by = {name for alias in known for name in rows.list_fixed(alias, known)}
+            if not by:
+                continue  # no equality, so nothing is known of its condition
+            tables = [self._name_source(rows.names[alias]) for alias in sorted(known)]
+            yield self.make_observation(
+                model,
+                f"Rows of {quote_names(dict.fromkeys(tables))} meet by {quote_names(by)}, which "
+                "identifies a row of none of these tables: each row is there once for each pair.",
+                "the join compares a key of one side, or `grain` says that a row is a pair",
+                subject=tables,
+                anchors=("JOIN",),
+            )
+
+    def _name_source(self, name: str) -> str:
+        return self.project.name_of_table(name) if "." in name else name
+
+
+def _orders_two_sources(select: ScopedSelect) -> bool:
+    """Whether a condition orders rows of two sources, such as `a.id < b.id`: pairs are meant."""
+    conditions = [part for join in select.joins for part in join.conditions]
+    return any(
+        len({alias for alias, _ in find_places(test)}) >= _BOTH_SIDES
+        for part in [*conditions, *select.list_clause_conditions("where")]
+        for test in part.find_all(*_ORDERS)
+    )
+
+
 def _describe_fan_out(
     counted: Mapping[str, str],
     table: str,
@@ -329,10 +379,4 @@ def _is_called_after(column: str, rows: JoinedRows, aliases: Collection[str]) ->
 def _list_words(name: str, *, last: bool = False) -> set[str]:
     """The words of a name, in the singular; of a table only the last one."""
     words = re.split(r"[\W_]+", name.rpartition(".")[2].lower())
-    return {_make_singular(word) for word in (words[-1:] if last else words) if word}
-
-
-def _make_singular(word: str) -> str:
-    if word.endswith("ies"):
-        return word.removesuffix("ies") + "y"
-    return word.removesuffix("es") if word.endswith(("sses", "xes")) else word.removesuffix("s")
+    return {make_singular(word) for word in (words[-1:] if last else words) if word}

@@ -14,6 +14,7 @@ from sqlglot import exp
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
+from ci_bot.worker.rules.models.query_slips import iterate_slips
 from ci_bot.worker.rules.models.value_types import MixedTypes, ValueTypes
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, list_filled_columns, name_query_part
@@ -149,6 +150,9 @@ _EQUALITIES = (exp.EQ, exp.NEQ)
 _FORMATTED = (
     exp.TimeToStr, exp.StrToTime, exp.StrToDate, exp.StrToUnix, exp.UnixToStr, exp.TsOrDsToDate,
 )  # fmt: skip
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div)
+# What gives a NULL a meaning of its own, or leaves it out.
+_HANDLING_NULL = (exp.Coalesce, exp.Case, exp.If, exp.Nullif, exp.AggFunc)
 _CONDITIONS = (exp.And, exp.Or, exp.Between, exp.Count)
 
 
@@ -165,6 +169,9 @@ class ImprobableExpression(ModelRule):
         found = dict(_iterate_findings(query))
         for select in query.known_root.selects:
             found.update(_iterate_undone_joins(select, query))
+            found.update(_iterate_uncovered_nulls(select, query))
+        for node, what, clears in iterate_slips(model, query, self.project.by_table):
+            found.update([_make_finding(node, query, what, clears)])
         types = MixedTypes(ValueTypes(self.project.by_table, self.project.queries))
         for node, why in types.find_mixed(query.root):
             found.update([_make_finding(node, query, *why)])
@@ -305,3 +312,45 @@ def _iterate_undone_joins(select: ScopedSelect, query: ModelQuery) -> Iterator[_
                 "inner join",
                 "the condition is in ON, or the join is an INNER JOIN",
             )
+
+
+def _iterate_uncovered_nulls(select: ScopedSelect, query: ModelQuery) -> Iterator[_Found]:
+    """Yields arithmetic with a column of a LEFT JOIN whose NULL another column replaces."""
+    outer = {
+        join.alias
+        for join in select.joins
+        if join.node.side in {"LEFT", "FULL"} and join.adds_columns
+    }
+    covered = {
+        node.this
+        for _, item in (select.results if outer else ())
+        for node in item.find_all(exp.Coalesce)
+        if isinstance(node.this, exp.Column) and node.this.table.lower() in outer
+    }
+    for _, item in select.results if covered else ():
+        for node in item.find_all(*_ARITHMETIC):
+            is_part = isinstance(node.parent, (*_ARITHMETIC, exp.Paren))
+            if is_part and node.find_ancestor(*_ARITHMETIC):
+                continue
+            if node.find_ancestor(*_HANDLING_NULL, exp.Select) is not select.node:
+                continue
+            bare = next((one for one in _iterate_operands(node) if one in covered), None)
+            if bare is not None:
+                yield _make_finding(
+                    node,
+                    query,
+                    f"is NULL wherever the join finds no partner: `{bare.name}` is NULL there, "
+                    "and another column of this query replaces that",
+                    "COALESCE is used here, too",
+                )
+
+
+def _iterate_operands(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yields what an arithmetic expression computes with, through brackets and casts."""
+    if isinstance(node, _ARITHMETIC):
+        yield from _iterate_operands(node.this)
+        yield from _iterate_operands(node.expression)
+    elif isinstance(node, exp.Paren | exp.Cast):
+        yield from _iterate_operands(node.this)
+    else:
+        yield node

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Dialects whose adapter replaces intervals with INSERT OVERWRITE, which takes whole partitions.
 OVERWRITING = frozenset({"spark", "spark2", "databricks", "hive"})
+# A short code, such as that of a country, identifies a row of a small table.
+_ENDINGS_OF_ID = ("_id", "_uuid", "_key", "_sk")
 # Types whose values hardly ever repeat.
 _FINE = frozenset({"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "DATETIME",
                    "DOUBLE", "FLOAT", "UUID"})  # fmt: skip
@@ -145,9 +147,7 @@ class PartitionPerRow(ModelRule):
         if not is_computed_table(model) or not model.partitioned_by:
             return
         types = model.columns_to_types or {}
-        keys = {
-            column for grain in _list_partition_keys(model) if len(grain) == 1 for column in grain
-        }
+        keys = {*_iterate_single_keys(model), *self._iterate_ids_of_other_models()}
         # SQLMesh itself partitions by the time column, whatever its type.
         time = model.time_column.column.name.lower() if model.time_column else None
         fine = []
@@ -161,12 +161,24 @@ class PartitionPerRow(ModelRule):
         if fine:
             yield self.make_observation(
                 model,
-                f"Partitioned by {quote_names(fine)}, which is another value in nearly every row: "
-                "each of them becomes a directory with a file, for the metastore and every reader.",
+                f"Partitioned by {quote_names(fine)}, which has about as many values as a table "
+                "has rows: each of them becomes a directory with a file, for the metastore and "
+                "every reader.",
                 "the partitions are coarse, such as a day, and the rest is clustered or bucketed",
                 subject=sorted(fine),
                 anchors=("partitioned_by", *fine),
             )
+
+    def _iterate_ids_of_other_models(self) -> Iterator[str]:
+        """Yields ids that identify a row of another model, such as a customer; a seed has few."""
+        for other in self.project.by_table.values():
+            if not other.kind.is_seed:
+                keys = _iterate_single_keys(other)
+                yield from (column for column in keys if column.endswith(_ENDINGS_OF_ID))
+
+
+def _iterate_single_keys(model: Model) -> Iterator[str]:
+    return (key for keys in _list_partition_keys(model) if len(keys) == 1 for key in keys)
 
 
 def _list_partition_keys(model: Model) -> list[frozenset[str]]:

@@ -209,7 +209,7 @@ class ImpreciseMoney(ModelRule):
         self, select: ScopedSelect, name: str, item: exp.Expr, declared: exp.DataType | None
     ) -> str | None:
         """What the query, or the type that the model declares, makes of an amount."""
-        if not _is_money(name):
+        if not is_money_name(name):
             return None
         if declared is not None:
             source = self._types.find_type(select, item)
@@ -268,14 +268,14 @@ class ImpreciseMoney(ModelRule):
             for other in self.project.models.values()
             if other.fqn != model.fqn
             for name, kind in (list_known_types(other) or {}).items()
-            if _is_money(name)
+            if is_money_name(name)
         ]
         if any(map(is_decimal, kinds)) or not any(map(is_float, kinds)):
             return None
         return "medium"
 
 
-def _is_money(name: str) -> bool:
+def is_money_name(name: str) -> bool:
     return bool(_MONEY.search(name)) and not _NO_MONEY.search(name)
 
 

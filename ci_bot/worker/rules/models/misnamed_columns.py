@@ -1,0 +1,178 @@
+"""Columns whose value is not what their name says: a "last" that is the smallest, a "latest"
+row that is the first one, days that are counted backwards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from ci_bot.protocol.rules import find_rule
+from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
+from ci_bot.worker.rules.models.value_types import ValueTypes
+from ci_bot.worker.rules.observation import RuleObservation
+from ci_bot.worker.sql import ModelQuery, ScopedSelect
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
+
+_LATE = frozenset({"last", "latest", "newest", "recent"})
+_EARLY = frozenset({"first", "earliest", "oldest", "initial"})
+_LARGE = frozenset({"max", "maximum", "highest", "largest", "greatest", "biggest"})
+_SMALL = frozenset({"min", "minimum", "lowest", "smallest"})
+_OPPOSITES = {exp.Min: _LATE | _LARGE, exp.Max: _EARLY | _SMALL}
+_ANY_ORDER = _LATE | _EARLY | _LARGE | _SMALL
+# The row that counts now is the newest one.
+_NEWEST = _LATE | {"current"}
+# Words of columns that hold a time, also as text: ISO texts have the order of their times.
+_TIMES = frozenset({
+    "date", "day", "ds", "dt", "ts", "time", "timestamp", "at", "on", "hour", "week", "month",
+    "quarter", "year", "period", "since", "until",
+})  # fmt: skip
+_STARTS = frozenset({
+    "created", "start", "started", "begin", "began", "opened", "issued", "ordered", "registered",
+    "hired", "installed", "born", "requested", "submitted",
+})  # fmt: skip
+_ENDS = frozenset({
+    "closed", "end", "ended", "finished", "completed", "resolved", "delivered", "paid", "updated",
+    "returned", "cancelled", "canceled", "left", "expired", "settled",
+})  # fmt: skip
+_TIME_TYPES = frozenset(exp.DataType.TEMPORAL_TYPES)
+
+
+@on_model
+class MisnamedColumn(ModelRule):
+    """A reader trusts a column's name, and nobody sees that its value is another one."""
+
+    spec = find_rule("misnamed-column")
+
+    @cached_property
+    def _types(self) -> ValueTypes:
+        return ValueTypes(self.project.by_table, self.project.queries)
+
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
+        query = self.query_of(model)
+        if query is None:
+            return
+        found: dict[str, tuple[str, str]] = {}
+        for select in query.root.selects:
+            for name, item in select.results:
+                why = self._describe_extreme(select, name, item) or _describe_days(item)
+                if why is not None:
+                    found[name] = why
+        for name, (what, clears) in found.items():
+            yield self.make_observation(
+                model, f"`{name}` {what}.", clears, subject=[name], anchors=(name,)
+            )
+        yield from self._observe_first_row(model, query)
+
+    def _describe_extreme(
+        self, select: ScopedSelect, name: str, item: exp.Expr
+    ) -> tuple[str, str] | None:
+        """Describes a MIN that is called the last one, a MAX that is called the first one, or a
+        last text that is the one at the end of the alphabet."""
+        node = _find_plain_value(item)
+        if not isinstance(node, exp.Min | exp.Max) or not isinstance(node.this, exp.Column):
+            return None
+        words, read = _list_words(name), _list_words(node.this.name)
+        if read & _ANY_ORDER:
+            return None
+        function = type(node).__name__.upper()
+        against = words & _OPPOSITES[type(node)]
+        if against and not words & _OPPOSITES[exp.Max if function == "MIN" else exp.Min]:
+            return (
+                f"is called the {min(against)} one and is {function} of `{node.this.name}`",
+                f"{'MAX' if function == 'MIN' else 'MIN'} is used, or the column has another name",
+            )
+        if not words & (_NEWEST | _EARLY) or (words | read) & _TIMES:
+            return None
+        kind = self._types.find_type(select, node.this)
+        if kind is None or kind.this not in exp.DataType.TEXT_TYPES:
+            return None
+        return (
+            f"is called the {min(words & (_NEWEST | _EARLY))} one and is {function} of the text "
+            f"`{node.this.name}`: the one at the {'end' if function == 'MAX' else 'beginning'} of "
+            "the alphabet",
+            "MAX_BY or MIN_BY with the column that says when",
+        )
+
+    def _observe_first_row(self, model: Model, query: ModelQuery) -> Iterator[RuleObservation]:
+        """Reports a pick of the first row by time in a model that is called the latest, or the
+        other way round."""
+        numbered = [
+            (select, window)
+            for select in query.root.selects
+            for window in select.find_all(exp.Window)
+            if isinstance(window.this, exp.RowNumber)
+        ]
+        words = _list_words(model.name.rpartition(".")[2])
+        is_newest, is_oldest = bool(words & _NEWEST), bool(words & _EARLY)
+        if len(numbered) != 1 or is_newest == is_oldest or not _picks_first_row(query):
+            return
+        select, window = numbered[0]
+        order = window.args.get("order")
+        first = order.expressions[0] if order is not None and order.expressions else None
+        column = first.this if isinstance(first, exp.Ordered) else None
+        if first is None or not isinstance(column, exp.Column):
+            return
+        if not self._is_time(select, column) or bool(first.args.get("desc")) == is_newest:
+            return
+        picked = "oldest" if is_newest else "newest"
+        yield self.make_observation(
+            model,
+            f"The model is called the {min(words & (_NEWEST if is_newest else _EARLY))} one and "
+            f"keeps the {picked} row: ROW_NUMBER is ordered by `{column.name}` "
+            f"{'ascending' if is_newest else 'descending'}.",
+            f"the order is {'DESC' if is_newest else 'ASC'}, or the model has another name",
+            subject=[f"row by {column.name}"],
+            anchors=("ROW_NUMBER", "ORDER BY"),
+        )
+
+    def _is_time(self, select: ScopedSelect, column: exp.Column) -> bool:
+        kind = self._types.find_type(select, column)
+        if kind is None:
+            return bool(_list_words(column.name) & _TIMES)
+        return kind.this in _TIME_TYPES
+
+
+def _describe_days(item: exp.Expr) -> tuple[str, str] | None:
+    """Describes a DATEDIFF from the end to the start, which is below zero."""
+    node = _find_plain_value(item)
+    if not isinstance(node, exp.DateDiff):
+        return None
+    ends = [list(side.find_all(exp.Column)) for side in (node.this, node.expression)]
+    if any(len(side) != 1 for side in ends):
+        return None
+    (end,), (start,) = ends
+    if not (_list_words(end.name) & _STARTS and _list_words(start.name) & _ENDS):
+        return None
+    return (
+        f"counts days backwards: DATEDIFF takes the end first, and here that is `{end.name}`",
+        f"it is DATEDIFF({start.name}, {end.name})",
+    )
+
+
+def _find_plain_value(item: exp.Expr) -> exp.Expr:
+    """Finds what a column is, through brackets and casts."""
+    node = item
+    while isinstance(node, exp.Paren | exp.Cast | exp.TryCast):
+        node = node.this
+    return node
+
+
+def _picks_first_row(query: ModelQuery) -> bool:
+    """Whether a condition keeps the rows with the number 1."""
+    return any(
+        isinstance(side, exp.Literal) and side.name == "1" and not side.is_string
+        for node in query.tree.find_all(exp.EQ)
+        if node.find_ancestor(exp.Where, exp.Qualify, exp.Join) is not None
+        for side in (node.this, node.expression)
+    )
+
+
+def _list_words(name: str) -> frozenset[str]:
+    return frozenset(re.split(r"[\W_]+", name.lower()))

@@ -1,0 +1,103 @@
+"""Sums over amounts of several currencies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from ci_bot.protocol.rules import find_rule
+from ci_bot.worker.rules.models.declared_keys import find_place
+from ci_bot.worker.rules.models.fan_outs import list_source_keys
+from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
+from ci_bot.worker.rules.models.value_types import is_money_name
+from ci_bot.worker.rules.observation import RuleObservation
+from ci_bot.worker.sql import ScopedSelect, SelectSource, split_conditions, table_name
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
+
+_ADDING = (exp.Sum, exp.Avg)
+_CURRENCY = re.compile(r"^(?:\w+_)?(?:currency|ccy)(?:_code|_iso)?$", re.IGNORECASE)
+# The codes of the most traded currencies (ISO 4217), and words for "converted into our own".
+_CONVERTED = re.compile(
+    r"(?:^|_)(?:eur|usd|gbp|jpy|chf|cny|aud|cad|hkd|sgd|sek|nok|dkk|pln|czk|inr|brl|mxn|zar|krw|"
+    r"euros?|dollars?|base|home|group|reporting|converted|normali[sz]ed|cents?)(?:_|$)",
+    re.IGNORECASE,
+)
+
+
+@on_model
+class MixedCurrencies(ModelRule):
+    """A sum of euros and yen is an amount of nothing."""
+
+    spec = find_rule("mixed-currencies")
+
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
+        query = self.query_of(model)
+        if query is None or not query.tree.has_any(*_ADDING):
+            return
+        found: dict[tuple[str, str], str] = {}
+        for select in query.root.selects:
+            for name, item in select.results:
+                for node in item.find_all(*_ADDING):
+                    if node.find_ancestor(exp.Select) is select.node:
+                        for amount, currency in self._iterate_mixed(select, node):
+                            found[name, amount] = currency
+        for (column, amount), currency in found.items():
+            yield self.make_observation(
+                model,
+                f"`{column}` adds up `{amount}` over rows of all currencies: `{currency}` says "
+                "which one each amount is in.",
+                f"`{currency}` is among the groups or fixed by a filter, or the amount is "
+                "converted before",
+                subject=[f"{column} of {amount}"],
+                anchors=(column, amount),
+            )
+
+    def _iterate_mixed(self, select: ScopedSelect, total: exp.Expr) -> Iterator[tuple[str, str]]:
+        """Yields amounts that a total adds up, each with the column of its currency."""
+        read = list(total.find_all(exp.Column))
+        if total.find(exp.Mul, exp.Div) is not None or _reads_currency(read):
+            return  # it is converted, or chosen by the currency
+        for column in read:
+            if not is_money_name(column.name) or _CONVERTED.search(column.name):
+                continue
+            source = select.find_source(column)
+            currency = next(filter(_CURRENCY.match, self._list_columns(source)), None)
+            if currency is not None and not self._is_fixed(select, total, column, currency):
+                yield column.name, currency
+
+    def _list_columns(self, source: SelectSource | None) -> list[str]:
+        """Lists the columns of a table or of a query, in lower case."""
+        if isinstance(source, exp.Table):
+            model = self.project.by_table.get(table_name(source))
+            return [name.lower() for name in (model.columns_to_types or ())] if model else []
+        return list(source.branches[0].names) if source is not None and source.branches else []
+
+    def _is_fixed(
+        self, select: ScopedSelect, total: exp.Expr, amount: exp.Column, currency: str
+    ) -> bool:
+        """Whether all rows that one total adds up have one currency."""
+        window = total.find_ancestor(exp.Window, exp.Select)
+        keys = (
+            window.args.get("partition_by") or ()
+            if isinstance(window, exp.Window)
+            else select.list_group_keys()
+        )
+        groups = {find_place(key) for key in keys if isinstance(key, exp.Column)}
+        mine = {name for alias, name in groups if alias in {amount.table.lower(), ""}}
+        unique = list_source_keys(select.find_source(amount), self.project.by_table)
+        if currency in {name for _, name in groups} or any(key <= mine for key in unique):
+            return True
+        conditions = select.list_clause_conditions("where")
+        filtered = total.find_ancestor(exp.Filter, exp.Select)
+        if isinstance(filtered, exp.Filter):
+            conditions = [*conditions, *split_conditions(filtered.expression)]
+        return any(_reads_currency(one.find_all(exp.Column)) for one in conditions)
+
+
+def _reads_currency(columns: Iterable[exp.Column]) -> bool:
+    return any(_CURRENCY.match(column.name) for column in columns)

@@ -1,0 +1,311 @@
+"""Slips that run without an error: branches that nothing reaches, patterns that are compared as
+texts, joins by one column or another, windows that mix the rows of several things.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlglot import exp
+
+from ci_bot.worker.rules.models.declared_keys import find_place, list_grains
+from ci_bot.worker.rules.models.fan_outs import list_source_keys
+from ci_bot.worker.rules.observation import quote_names
+from ci_bot.worker.sql import ModelQuery, ScopedSelect, split_conditions
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
+
+
+class Slip(NamedTuple):
+    """An expression, what it does, and how to write what is meant."""
+
+    node: exp.Expr
+    what: str
+    clears: str
+
+
+# A number, a day as text, or any other text with a mark before it.
+_Constant = Decimal | str
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_TEXT_MARK = "'"
+_PATTERN = re.compile(r"^%[^\W\d]|[^\W\d]%$")
+_LIST_IN_ONE_TEXT = re.compile(r"^\w+(?:,\s?\w+)+$")
+_ABOVE = frozenset({exp.GT, exp.GTE})
+_BELOW = frozenset({exp.LT, exp.LTE})
+_INCLUSIVE = frozenset({exp.GTE, exp.LTE})
+_TURNED: Mapping[type, type] = {
+    exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ,
+}  # fmt: skip
+_BY_ORDER = (exp.Lag, exp.Lead, exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue)
+_ALTERNATIVES = 2
+
+
+def iterate_slips(model: Model, query: ModelQuery, by_table: Mapping[str, Model]) -> Iterator[Slip]:
+    """Yields the slips of a query, wherever they are."""
+    for node in query.tree.find_all(exp.Case, exp.EQ, exp.NEQ, exp.In, exp.Sum, exp.Avg):
+        what = _describe_slip(node)
+        if what is not None:
+            yield Slip(node, *what)
+    # The optimizer writes IN with one value as an equality.
+    written = query.written if query.written is not None else query.rendered_as_written
+    for node in written.find_all(exp.In) if written is not None else ():
+        if len(node.expressions) == 1 and _is_list_in_one_text(node.expressions[0]):
+            yield Slip(
+                node,
+                "compares with one text that has commas in it, and not with a list",
+                "each value is a text of its own",
+            )
+    for select in query.known_root.selects:
+        yield from _iterate_false_filters(select)
+        yield from _iterate_alternative_joins(select)
+        yield from _iterate_mixing_windows(select, by_table)
+    grain = frozenset(name for one in list_grains(model) for name in one)
+    for select in query.root.branches if grain else ():
+        yield from _iterate_fixed_grains(select, grain)
+
+
+def _describe_slip(node: exp.Expr) -> tuple[str, str] | None:
+    if isinstance(node, exp.Case):
+        return _describe_unreached_branch(node)
+    if isinstance(node, exp.Sum | exp.Avg):
+        if isinstance(node.this, exp.Distinct):
+            return (
+                "leaves out equal values, and two rows may have the same amount",
+                "rows are made distinct before, by their key",
+            )
+        return None
+    compared = [node.expression, node.this] if isinstance(node, exp.EQ | exp.NEQ) else []
+    texts = [*compared, *(node.expressions if isinstance(node, exp.In) else [])]
+    if any(isinstance(one, exp.Literal) and _is_pattern(one) for one in texts):
+        return "compares with the % itself, which is a pattern only in LIKE", "LIKE is used"
+    return None
+
+
+def _is_pattern(literal: exp.Literal) -> bool:
+    return bool(literal.is_string and _PATTERN.search(literal.name))
+
+
+def _is_list_in_one_text(node: exp.Expr) -> bool:
+    if not isinstance(node, exp.Literal) or not node.is_string:
+        return False
+    words = node.name.split(",")
+    # "Smith, John" is a name: words that begin alike are values of one list.
+    alike = len({(word.strip()[:1].isupper(), word.strip().isupper()) for word in words}) == 1
+    is_name = all(word.strip().istitle() for word in words)
+    return bool(_LIST_IN_ONE_TEXT.match(node.name)) and alike and not is_name
+
+
+# A CASE takes its first branch that holds.
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """A comparison of an expression with constants: a list of values, or one end of a range."""
+
+    compared: str
+    values: frozenset[_Constant] = frozenset()
+    above: _Constant | None = None
+    below: _Constant | None = None
+    inclusive: bool = False
+
+    def implies(self, other: _Comparison) -> bool:
+        """Whether each value that passes this test passes the other one."""
+        if self.compared != other.compared:
+            return False
+        if other.values:
+            return bool(self.values) and self.values <= other.values
+        if self.values:
+            return all(other.takes(value) for value in self.values)
+        if other.above is not None and self.above is not None:
+            return other.takes(self.above) or (self.above == other.above and not self.inclusive)
+        if other.below is not None and self.below is not None:
+            return other.takes(self.below) or (self.below == other.below and not self.inclusive)
+        return False
+
+    def takes(self, value: _Constant) -> bool:
+        """Whether a value is within the range."""
+        end = self.above if self.above is not None else self.below
+        if end is None or type(end) is not type(value):
+            return False
+        if isinstance(value, str) and value.startswith(_TEXT_MARK):
+            return False  # a collation may order texts in another way
+        if value == end:
+            return self.inclusive
+        return (value > end) == (self.above is not None)  # type: ignore[operator]
+
+
+def _describe_unreached_branch(node: exp.Case) -> tuple[str, str] | None:
+    if node.this is not None:
+        return None
+    earlier: list[list[_Comparison]] = []
+    for branch in node.args.get("ifs") or ():
+        parts = [part.unnest() for part in split_conditions(branch.this)]
+        read = [_read_comparisons(part) for part in parts]
+        tests = [test for some in read for test in some or ()]
+        for before in earlier:
+            if all(any(test.implies(one) for test in tests) for one in before):
+                shown = branch.this.sql(dialect="spark")[:60]
+                return (
+                    f"never takes its branch for `{shown}`: an earlier branch takes these rows",
+                    "the narrower condition comes first",
+                )
+        if all(some is not None for some in read):
+            earlier.append(tests)
+    return None
+
+
+def _read_comparisons(node: exp.Expr) -> list[_Comparison] | None:
+    """Reads what a condition compares with constants; None for any other condition."""
+    if isinstance(node, exp.Between):
+        return _read_range(node)
+    if isinstance(node, exp.In):
+        values = [_read_constant(one) for one in node.expressions]
+        known = frozenset(value for value in values if value is not None)
+        return [_Comparison(node.this.sql(), known)] if known and None not in values else None
+    kind, side, other = type(node), node.this, node.args.get("expression")
+    if kind not in _TURNED:
+        return None
+    if _read_constant(side) is not None:
+        kind, side, other = _TURNED[kind], other, side
+    value = _read_constant(other)
+    if value is None or not isinstance(side, exp.Expression):
+        return None
+    return [
+        _Comparison(
+            side.sql(),
+            values=frozenset({value} if kind is exp.EQ else ()),
+            above=value if kind in _ABOVE else None,
+            below=value if kind in _BELOW else None,
+            inclusive=kind in _INCLUSIVE,
+        )
+    ]
+
+
+def _read_range(node: exp.Between) -> list[_Comparison] | None:
+    low, high = map(_read_constant, list(node.iter_expressions())[1:])
+    if low is None or high is None or node.args.get("symmetric"):
+        return None
+    text = node.this.sql()
+    return [
+        _Comparison(text, above=low, inclusive=True),
+        _Comparison(text, below=high, inclusive=True),
+    ]
+
+
+def _read_constant(node: object) -> _Constant | None:
+    if isinstance(node, exp.Cast | exp.TryCast | exp.Paren):
+        return _read_constant(node.this)
+    if isinstance(node, exp.Neg):
+        number = _read_constant(node.this)
+        return -number if isinstance(number, Decimal) else None
+    if not isinstance(node, exp.Literal):
+        return None
+    if node.is_string:
+        return node.name if _DAY.match(node.name) else f"{_TEXT_MARK}{node.name}"
+    return Decimal(node.name)
+
+
+# What chooses the rows of a SELECT.
+
+
+def _iterate_false_filters(select: ScopedSelect) -> Iterator[Slip]:
+    for part in _list_filters(select):
+        sides = [part.this, part.args.get("expression")]
+        both = all(isinstance(side, exp.Literal) for side in sides)
+        differ = isinstance(part, exp.EQ) and both and sides[0] != sides[1]
+        if differ or (isinstance(part, exp.Boolean) and not part.this):
+            yield Slip(part, "in WHERE is never true, so there are no rows", "the condition goes")
+
+
+def _list_filters(select: ScopedSelect) -> list[exp.Expr]:
+    return [part.unnest() for part in select.list_clause_conditions("where")]
+
+
+def _iterate_alternative_joins(select: ScopedSelect) -> Iterator[Slip]:
+    for join in select.joins:
+        parts = join.conditions
+        condition = parts[0].unnest() if len(parts) == 1 else None
+        if not isinstance(condition, exp.Or):
+            continue
+        tied = [_list_tied(part.unnest(), join.alias) for part in condition.flatten()]
+        if sum(map(bool, tied)) >= _ALTERNATIVES and len(set().union(*tied)) > 1:
+            yield Slip(
+                condition,
+                "joins by one column or by another: a row meets partners of both kinds, and Spark "
+                "compares every row with every row",
+                "there is one join for each, or one key for both",
+            )
+
+
+def _list_tied(part: exp.Expr, mine: str) -> frozenset[str]:
+    """Lists columns of a table that a condition makes equal to something of another table."""
+    return frozenset(
+        side.name.lower()
+        for test in part.find_all(exp.EQ)
+        for side, other in ((test.this, test.expression), (test.expression, test.this))
+        if isinstance(side, exp.Column)
+        and side.table.lower() == mine
+        and any(column.table.lower() != mine for column in other.find_all(exp.Column))
+    )
+
+
+def _iterate_fixed_grains(select: ScopedSelect, grain: frozenset[str]) -> Iterator[Slip]:
+    """Yields filters that leave one value of a column of the grain: somebody has tried it out."""
+    shown = {
+        find_place(item)
+        for name, item in select.results
+        if name in grain and isinstance(item, exp.Column)
+    }
+    for part in _list_filters(select):
+        side, value = part.this, part.args.get("expression")
+        if isinstance(part, exp.In) and len(part.expressions) == 1:
+            value = part.expressions[0]
+        elif not isinstance(part, exp.EQ):
+            continue
+        if not isinstance(side, exp.Column) or not isinstance(value, exp.Literal):
+            continue
+        is_id = not value.is_string or side.name.lower().endswith("_id")
+        if is_id and find_place(side) in shown:
+            yield Slip(
+                part,
+                f"leaves the rows of one `{side.name}`, which is a column of the grain",
+                "the filter goes, or the grain has no such column",
+            )
+
+
+def _iterate_mixing_windows(select: ScopedSelect, by_table: Mapping[str, Model]) -> Iterator[Slip]:
+    """Yields windows without PARTITION BY over rows of several things, ordered by their time."""
+    if select.node.args.get("group") is not None:
+        return
+    shown = {item.name.lower() for _, item in select.results if isinstance(item, exp.Column)}
+    for _, item in select.results:
+        for window in item.find_all(exp.Window):
+            order = window.args.get("order")
+            if order is None or window.args.get("partition_by"):
+                continue
+            columns = list(order.find_all(exp.Column))
+            if not isinstance(window.this, _BY_ORDER) or len({one.table for one in columns}) != 1:
+                continue
+            by = {column.name.lower() for column in columns}
+            keys = list_source_keys(select.find_source(columns[0]), by_table)
+            rest = _find_rest_of_key(keys, by)
+            if rest & shown:
+                yield Slip(
+                    window,
+                    f"goes from one {quote_names(rest)} to the next: it has no PARTITION BY, and "
+                    f"{quote_names(by)} alone identifies no row",
+                    f"the window has PARTITION BY {quote_names(rest)}",
+                )
+
+
+def _find_rest_of_key(keys: Sequence[frozenset[str]], by: Iterable[str]) -> frozenset[str]:
+    """Finds what a key has beside some of its columns; empty if these are a whole key."""
+    ordered = frozenset(by)
+    if any(key <= ordered for key in keys):
+        return frozenset()
+    return next((key - ordered for key in keys if key & ordered), frozenset())
