@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from ci_bot.redaction.redactor import (
         MASK,
         Redactor,
-        StreamRedactor,
         quote_value,
         redact_shapes,
         shorten_redacted,
@@ -72,7 +71,6 @@ __getattr__ = open_on_demand(
         "redactor": [
             "MASK",
             "Redactor",
-            "StreamRedactor",
             "redact_shapes",
             "quote_value",
             "shorten_redacted",

@@ -300,6 +300,36 @@ def test_entrance__that_gives_a_name_to_one_side_only_is_noticed() -> None:
     assert given_to_one_side_only("ci_bot.redaction", planted) == ["run", "seen"]
 
 
+def words_outside(room: str) -> frozenset[str]:
+    """Every word of the code that is no part of a room, tests with it."""
+    inside = room.replace(".", "/") + "/"
+    return frozenset(
+        word
+        for path, words in words_of_code().items()
+        if not path.startswith(inside)
+        for word in words
+    )
+
+
+@functools.cache
+def words_of_code() -> dict[str, frozenset[str]]:
+    return {
+        str(path.relative_to(ROOT)): frozenset(re.findall(r"\w+", path.read_text("utf-8")))
+        for path in [*MODULES, *(ROOT / "tests").rglob("*.py")]
+    }
+
+
+def test_entrances__name_only_what_others_use() -> None:
+    rooms = {room for path in MODULES if (room := room_of(".".join(path.relative_to(ROOT).parts)))}
+    unused = {room: sorted(public_names(room) - words_outside(room)) for room in rooms}
+    assert not {room: names for room, names in unused.items() if names}
+
+
+def test_entrance__that_names_what_nobody_uses_is_noticed() -> None:
+    assert "make_json_schema_of_contract" in words_outside("ci_bot.redaction")
+    assert "_merge_redacted" + "_spans" not in words_outside("ci_bot.redaction")
+
+
 OF_SQLMESH = frozenset({"s_count", "t_count"})
 
 

@@ -25,13 +25,11 @@ if TYPE_CHECKING:
         DecisionJudgement,
         choose_exit_code_of_decision,
         choose_exit_code_of_review_decision,
-        decide_by_risks,
         decide_on_review,
         decide_on_review_again,
         is_decision_misleading,
     )
     from ci_bot.bot.decision.load_failure_cause import (
-        SortedFailuresForDecision,
         combine_load_failures_for_decision,
         sort_load_failures_for_decision,
     )
@@ -52,7 +50,6 @@ __getattr__ = open_on_demand(
         "reader_rules": ["EXPOSURE_AFFECTED"],
         "judgement": [
             "DecisionJudgement",
-            "decide_by_risks",
             "choose_exit_code_of_decision",
             "is_decision_misleading",
             "decide_on_review",
@@ -60,7 +57,6 @@ __getattr__ = open_on_demand(
             "choose_exit_code_of_review_decision",
         ],
         "load_failure_cause": [
-            "SortedFailuresForDecision",
             "sort_load_failures_for_decision",
             "combine_load_failures_for_decision",
         ],

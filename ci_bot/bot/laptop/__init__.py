@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         apply_on_laptop,
         clean_up_on_laptop,
         estimate_on_laptop,
-        make_laptop_context,
         sweep_on_laptop,
     )
     from ci_bot.bot.laptop.local_review import LaptopReview, review_on_laptop
@@ -37,7 +36,6 @@ __getattr__ = open_on_demand(
             "estimate_on_laptop",
             "apply_on_laptop",
             "clean_up_on_laptop",
-            "make_laptop_context",
             "sweep_on_laptop",
         ],
         "local_review": ["LaptopReview", "review_on_laptop"],

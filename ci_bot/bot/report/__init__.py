@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
     from ci_bot.bot.report.markdown.check_run import (
         ApplyEnd,
-        CheckAnnotation,
         CheckRun,
         make_check_run_markdown,
-        name_check_run,
     )
     from ci_bot.bot.report.markdown.comments import (
         CarriedCommentReview,
@@ -107,9 +105,7 @@ __getattr__ = open_on_demand(
         ],
         "markdown.check_run": [
             "make_check_run_markdown",
-            "name_check_run",
             "ApplyEnd",
-            "CheckAnnotation",
             "CheckRun",
         ],
         "markdown.marker": [

@@ -12,7 +12,6 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.worker.sqlmesh_compat.base_cache import (
-        NotedFiles,
         list_known_files_of_sqlmesh,
         load_known_files_into_sqlmesh,
         note_files_that_sqlmesh_loads,
@@ -40,11 +39,8 @@ if TYPE_CHECKING:
     )
     from ci_bot.worker.sqlmesh_compat.evaluator import (
         AroundBatch,
-        AuditListener,
         AuditOutcome,
-        LeasedSqlmeshEvaluator,
         PartOfSqlmeshPlan,
-        RecordingSqlmeshScheduler,
         SqlmeshAuditQuery,
         find_failed_sqlmesh_audit,
         make_sqlmesh_evaluator,
@@ -108,8 +104,6 @@ if TYPE_CHECKING:
         skip_sqlmesh_cache_writes,
     )
     from ci_bot.worker.sqlmesh_compat.spark import (
-        LazySqlmeshSparkConnection,
-        ListingSqlmeshSparkAdapter,
         announce_sqlmesh_tests_on_spark,
         count_spark_executors_of_sqlmesh,
         get_spark_session_of_sqlmesh,
@@ -121,7 +115,6 @@ if TYPE_CHECKING:
         try_spark_job_of_sqlmesh,
     )
     from ci_bot.worker.sqlmesh_compat.states import (
-        StoredSnapshot,
         count_sqlmesh_snapshots,
         delete_sqlmesh_environment_record,
         delete_sqlmesh_snapshots,
@@ -151,7 +144,6 @@ __getattr__ = open_on_demand(
     {
         "base_cache": [
             "load_known_files_into_sqlmesh",
-            "NotedFiles",
             "list_known_files_of_sqlmesh",
             "note_files_that_sqlmesh_loads",
         ],
@@ -183,12 +175,9 @@ __getattr__ = open_on_demand(
         ],
         "evaluator": [
             "AroundBatch",
-            "AuditListener",
             "AuditOutcome",
             "SqlmeshAuditQuery",
-            "LeasedSqlmeshEvaluator",
             "PartOfSqlmeshPlan",
-            "RecordingSqlmeshScheduler",
             "find_failed_sqlmesh_audit",
             "make_sqlmesh_evaluator",
         ],
@@ -246,8 +235,6 @@ __getattr__ = open_on_demand(
         ],
         "reuse_prod_snapshots": ["let_sqlmesh_reuse_prod_models"],
         "spark": [
-            "LazySqlmeshSparkConnection",
-            "ListingSqlmeshSparkAdapter",
             "announce_sqlmesh_tests_on_spark",
             "read_catalog_of_sqlmesh_connection",
             "count_spark_executors_of_sqlmesh",
@@ -259,7 +246,6 @@ __getattr__ = open_on_demand(
             "read_spark_settings_of_sqlmesh",
         ],
         "states": [
-            "StoredSnapshot",
             "rewrite_checkout_paths_in_sqlmesh",
             "count_sqlmesh_snapshots",
             "list_missing_sqlmesh_intervals",
