@@ -152,7 +152,7 @@ class _HeadlineViewFacts:
                 "retyped column",
             ),
             "forward": (len(self._forward_only_models), "forward-only change"),
-            "restated": (len(self._restated), "restatement of `prod`"),
+            "restated": (len(self._planned_restatements), "restatement of `prod`"),
             "columns": (len(self._list_column_changes(_is_column_added)), "new column"),
             "models": (len(self._changes_of_kind("added")), "new model"),
             "metadata": (len(self._only_metadata), "metadata-only change"),
@@ -264,12 +264,12 @@ class _HeadlineViewFacts:
         )
 
     @property
-    def _restated(self) -> list[ProdRestatement]:
+    def _planned_restatements(self) -> list[ProdRestatement]:
         """What owners let prod build again, where a deployment will do so."""
         return [item for item in self._report.prod_restatements if item.problem is None]
 
     def _describe_restated(self) -> tuple[str, list[str]] | None:
-        held = self._restated
+        held = self._planned_restatements
         models = [item.recorded.model for item in held]
         if not models:
             return None

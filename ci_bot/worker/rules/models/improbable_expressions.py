@@ -203,7 +203,7 @@ def _make_finding(
     node: exp.Expr, query: ModelQuery, what: str, clears: str, severity: Severity | None = None
 ) -> _Found:
     """Makes a finding that another alias of a table leaves the same."""
-    simple = _simplify(node)
+    simple = _drop_quotes_and_catalogs(node)
     plain = simple.copy()
     for column in plain.find_all(exp.Column):
         for part in ("table", "db", "catalog"):
@@ -215,7 +215,7 @@ def _make_finding(
     return (subject, place), _Improbable(shown, what, clears, severity, first)
 
 
-def _simplify(node: exp.Expr) -> exp.Expr:
+def _drop_quotes_and_catalogs(node: exp.Expr) -> exp.Expr:
     """The expression without the quotes and catalogs that SQLMesh's rendering adds."""
     plain = node.copy()
     for identifier in plain.find_all(exp.Identifier):

@@ -78,7 +78,7 @@ class UniqueKeyNoAudit(ModelRule):
         if key and not read_audit_promises(model).makes_unique(key):
             query = self.query_of(model)
             multiplied = find_multiplying_join(query, key, self.project.by_table)
-            contradiction = self._contradictions.describe_source(model, key)
+            contradiction = self._key_contradictions.describe_source(model, key)
             hinted = may_model_deduplicate(query) or (
                 multiplied is None
                 and contradiction is None
@@ -104,15 +104,15 @@ class UniqueKeyNoAudit(ModelRule):
             )
 
     @cached_property
-    def _contradictions(self) -> KeyContradictions:
+    def _key_contradictions(self) -> KeyContradictions:
         return KeyContradictions(self.project.by_table, self.project.queries)
 
     def _observe_history(self, model: Model) -> Iterator[RuleObservation]:
         """A history whose source has several rows of a key: they close each other in each run."""
         key = frozenset(list_column_names(model.unique_key))
-        contradiction = self._contradictions.describe_join(
+        contradiction = self._key_contradictions.describe_join(
             model, key
-        ) or self._contradictions.describe_source(model, key)
+        ) or self._key_contradictions.describe_source(model, key)
         if contradiction is not None:
             yield self.make_observation(
                 model,

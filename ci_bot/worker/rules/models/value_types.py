@@ -73,7 +73,7 @@ class ValueTypes:
                 self.find_type(select, inner, depth) if isinstance(inner, exp.Expression) else None
             )
         if isinstance(node, exp.Coalesce):
-            return self._agree(select, [node.this, *node.expressions], depth)
+            return self._find_shared_type(select, [node.this, *node.expressions], depth)
         kind = _TYPE_BY_CLASS.get(type(node))
         return exp.DataType(this=kind) if kind is not None else None
 
@@ -102,7 +102,7 @@ class ValueTypes:
         ]
         return found[0] if found and all(kind == found[0] for kind in found) else None
 
-    def _agree(
+    def _find_shared_type(
         self, select: ScopedSelect, nodes: Iterable[exp.Expr], depth: int
     ) -> exp.DataType | None:
         """Finds the type that several values share; NULL has each type."""
@@ -201,7 +201,7 @@ class ImpreciseMoney(ModelRule):
                 f"`{name}` is an amount of money and becomes {why}.",
                 "the column is a DECIMAL with digits enough, such as DECIMAL(18, 2)",
                 subject=[name],
-                severity=self._weigh(model),
+                severity=self._choose_severity(model),
                 anchors=(name,),
             )
 
@@ -261,7 +261,7 @@ class ImpreciseMoney(ModelRule):
             return "a whole number: cents are cut off"
         return self._find_loss(select, inner, depth) if not is_decimal(kind) else None
 
-    def _weigh(self, model: Model) -> Severity | None:
+    def _choose_severity(self, model: Model) -> Severity | None:
         """A note, if the project keeps its money in floats and has no DECIMAL for it."""
         kinds = [
             kind
@@ -321,13 +321,13 @@ class MixedTypes:
         """
         for select in root.selects:
             for node in select.find_all(*_COMPARISONS, exp.In, exp.Between):
-                why = self._describe(select, node)
+                why = self._describe_comparison(select, node)
                 if why is not None:
                     yield node, why
         for union in root.set_operations:
             yield from self._find_mixed_branches(union)
 
-    def _describe(self, select: ScopedSelect, node: exp.Expr) -> _Why | None:
+    def _describe_comparison(self, select: ScopedSelect, node: exp.Expr) -> _Why | None:
         if isinstance(node, exp.In):
             return self._describe_list(select, node)
         left = self._find_family(select, node.this)
