@@ -31,7 +31,7 @@ from ci_bot.worker import sqlmesh_compat
 from tests.projects import Shop, write_shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.security.forked import forked
-from tests.unit.impact import dbt_builtins
+from tests.unit.sql.lineage import dbt_builtins
 
 
 def test_version__is_one_that_is_supported() -> None:

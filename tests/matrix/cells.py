@@ -32,7 +32,7 @@ _SWEEP = "test_sweep.py::test_sweep__rescues_what_is_closed_and_touches_nothing_
 _RESTATED = "test_restatement.py::test_restate_model"
 ACTIVITIES: Mapping[str, tuple[str, ...]] = {
     "internals": ("test_compat.py", "test_throwaway_cache.py", "test_reported_cases.py"),
-    "findings": ("../unit/rules", "../unit/impact", "../unit/statements"),
+    "findings": ("../unit/rules", "../unit/sql/lineage", "../unit/sql_effects"),
     "review": ("test_review.py", "test_wrong_requests.py"),
     "base branch": ("test_base_branch.py",),
     "apply, cleanup": (_LIFE,),

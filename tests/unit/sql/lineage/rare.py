@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.impact.parts import NUMBER, TEXT, Parts, Table
+from tests.unit.sql.lineage.parts import NUMBER, TEXT, Parts, Table
 
 Made = tuple[str, dict[str, str]]
 

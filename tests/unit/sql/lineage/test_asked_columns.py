@@ -10,8 +10,8 @@ import sqlglot
 from ci_bot.worker.review.lineage_inputs import ReviewedModels, read_changed_project
 from ci_bot.worker.sql.lineage.propagation import spread_changes
 from ci_bot.worker.sql.lineage.sources import ChangedProject, LineageModel, ModelDefinition
-from tests.unit.impact.real import NAMES, kinds_of, model
 from tests.unit.rules.world import models
+from tests.unit.sql.lineage.real import NAMES, kinds_of, model
 
 
 class Asked(Mapping[str, tuple[str, ...] | None]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ci_bot.protocol.review_report import Impact
-from tests.unit.impact.real import CHAIN, ORDERS, impact, indirect, model, parts, reached
+from tests.unit.sql.lineage.real import CHAIN, ORDERS, impact, indirect, model, parts, reached
 
 
 def test_impact__of_an_expression__reaches_values_and_rows_down_to_the_leaves() -> None:

@@ -13,11 +13,11 @@ from sqlglot import exp
 from ci_bot.worker.sql.lineage.propagation import ChangeSpread, spread_changes
 from ci_bot.worker.sql.lineage.sources import ChangedProject, LineageModel, ModelDefinition
 from tests.oracle.fuzzing import FULL
-from tests.unit.impact.dags import dag
-from tests.unit.impact.data import Rows, Warehouse, bag, source_rows
-from tests.unit.impact.edits import edited
-from tests.unit.impact.parts import SOURCES, Table
-from tests.unit.impact.test_data import known_types, tree
+from tests.unit.sql.lineage.dags import dag
+from tests.unit.sql.lineage.data import Rows, Warehouse, bag, source_rows
+from tests.unit.sql.lineage.edits import edited
+from tests.unit.sql.lineage.parts import SOURCES, Table
+from tests.unit.sql.lineage.test_data import known_types, tree
 
 DAGS = 4_000 if FULL else 150
 Contents = dict[str, tuple[list[str], Rows]]

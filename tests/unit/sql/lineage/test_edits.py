@@ -12,11 +12,11 @@ from sqlglot import exp
 from ci_bot.worker.sql.lineage.propagation import OwnPart, list_own_changes
 from ci_bot.worker.sql.lineage.sources import LineageModel, ModelDefinition
 from tests.oracle.fuzzing import FULL
-from tests.unit.impact.dags import dag
-from tests.unit.impact.data import Warehouse, bag, source_rows
-from tests.unit.impact.edits import edited, reworded
-from tests.unit.impact.parts import SOURCES
-from tests.unit.impact.test_data import known_types, tree
+from tests.unit.sql.lineage.dags import dag
+from tests.unit.sql.lineage.data import Warehouse, bag, source_rows
+from tests.unit.sql.lineage.edits import edited, reworded
+from tests.unit.sql.lineage.parts import SOURCES
+from tests.unit.sql.lineage.test_data import known_types, tree
 
 EDITS = 10_000 if FULL else 400
 KNOWN = known_types(list(SOURCES))

@@ -13,7 +13,7 @@ import sqlglot
 
 from ci_bot.worker.sql.lineage.propagation import spread_changes
 from ci_bot.worker.sql.lineage.sources import ChangedProject, LineageModel, ModelDefinition
-from tests.unit.impact.parts import SOURCES
+from tests.unit.sql.lineage.parts import SOURCES
 
 MODELS = 1_000
 ROWS = "rows"

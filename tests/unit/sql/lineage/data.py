@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from tests.unit.impact.parts import NUMBER, SOURCES, Table
+from tests.unit.sql.lineage.parts import NUMBER, SOURCES, Table
 
 Rows = list[tuple[Any, ...]]
 ROWS_EACH = 9

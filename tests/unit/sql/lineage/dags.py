@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 
-from tests.unit.impact.parts import NUMBER, SOURCES, Parts, Table
-from tests.unit.impact.rare import RARE
+from tests.unit.sql.lineage.parts import NUMBER, SOURCES, Parts, Table
+from tests.unit.sql.lineage.rare import RARE
 
 
 def dag(random: Random) -> list[Table]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.unit.impact.real import ORDERS, impact, indirect, model, parts, reached
+from tests.unit.sql.lineage.real import ORDERS, impact, indirect, model, parts, reached
 
 NOTHING: tuple[set[str], bool] = (set(), False)
 CHANGES = {

@@ -13,7 +13,7 @@ from ci_bot.worker.review.lineage_inputs import describe_change_beside_query
 from ci_bot.worker.review.query_definition import read_definition_for_impact
 from ci_bot.worker.sql.lineage.propagation import list_own_changes
 from ci_bot.worker.sql.lineage.sources import LineageModel
-from tests.unit.impact import dbt_builtins
+from tests.unit.sql.lineage import dbt_builtins
 
 MACRO = "{% macro twice(x) %}{{ x }} * 2{% endmacro %}"
 LATER = "{% if is_incremental() %} WHERE day > (SELECT MAX(day) FROM db.m) {% endif %}"

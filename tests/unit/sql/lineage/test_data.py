@@ -16,9 +16,9 @@ from sqlglot.optimizer.qualify import qualify
 from ci_bot.worker.sql.lineage.propagation import ChangeSpread, spread_changes
 from ci_bot.worker.sql.lineage.sources import ChangedProject, LineageModel, ModelDefinition
 from tests.oracle.fuzzing import FULL
-from tests.unit.impact.dags import dag
-from tests.unit.impact.data import Rows, Warehouse, bag, source_rows, value
-from tests.unit.impact.parts import NUMBER, SOURCES, Table
+from tests.unit.sql.lineage.dags import dag
+from tests.unit.sql.lineage.data import Rows, Warehouse, bag, source_rows, value
+from tests.unit.sql.lineage.parts import NUMBER, SOURCES, Table
 
 DAGS, CHANGES = (4_000, 4) if FULL else (150, 3)
 

@@ -12,8 +12,8 @@ import pytest
 from ci_bot.protocol.review_report import Impact
 from ci_bot.worker.review.lineage_inputs import ReviewedModels, follow_changes_to_readers
 from ci_bot.worker.rules import RuleInputs, find_missed_changes
-from tests.unit.impact.real import NAMES, kinds_of, model
 from tests.unit.rules.world import models
+from tests.unit.sql.lineage.real import NAMES, kinds_of, model
 
 BASE = {
     "orders": model("stg.orders", "SELECT order_id, customer_id, status, amount FROM raw.orders"),
