@@ -560,7 +560,8 @@ def test_examples__of_the_query_pairs_are_what_spark_gives(judge: SparkJudge) ->
     for pair in load_pairs():
         before, after = (rendered_text(model) for model in models_of(pair))
         found = execution_of(pair)
-        if found.verdict == "alike" and pair.expected == "differs":
+        may_be_found = pair.expected == "differs" and not pair.only_in_ansi_mode
+        if found.verdict == "alike" and may_be_found:
             missed.append(pair.name)
         if found.example is not None:
             shown += 1

@@ -36,6 +36,11 @@ def claim_same(pair: QueryPair) -> Verdict:
     return "same" if is_same else "not known"
 
 
+def is_proved_same(pair: QueryPair) -> bool:
+    """Whether the proof alone calls both queries the same, without a run of them."""
+    return is_proved_at_all_times(_pair_models(pair))
+
+
 def execution_of(pair: QueryPair) -> DuckdbTrialVerdict:
     """What execution says of a pair."""
     return execute_pair(_pair_models(pair), _patient_inputs())

@@ -60,7 +60,8 @@ class QueryPair:
     """Two queries over the same tables.
 
     `expected` is of what SQLMesh sends to Spark. Where it renders two queries alike that differ on
-    Spark as they are written, `as_written` says so.
+    Spark as they are written, `as_written` says so. With `only_in_ansi_mode`, the queries differ
+    because one of them fails in that mode.
     """
 
     name: str
@@ -71,6 +72,7 @@ class QueryPair:
     idea: str = ""
     as_written: Answer | None = None
     dialect: str = "spark"
+    only_in_ansi_mode: bool = False
 
     @property
     def data_sets(self) -> Iterator[Data]:
@@ -112,6 +114,7 @@ def parse_pairs(topic: str, written: Mapping[str, Any]) -> Iterator[QueryPair]:
             idea=pair["idea"],
             as_written=pair.get("as_written", pair["expected"]),
             dialect=pair.get("dialect", "spark"),
+            only_in_ansi_mode=pair.get("only_in_ansi_mode", False),
         )
 
 
