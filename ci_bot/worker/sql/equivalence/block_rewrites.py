@@ -20,16 +20,19 @@ from ci_bot.worker.sql.equivalence.blocks import (
     Term,
     TermOperation,
     is_aggregated,
+    is_windowed,
     make_comparison,
     split_conjuncts,
     walk_term,
 )
+from ci_bot.worker.sql.equivalence.known_types import find_known_type
 from ci_bot.worker.sql.equivalence.translate_clauses import LAYOUT, ClauseMentions
 
 # By its own join or by a later one, the rows of a source can be without a match.
 SourceRole = Literal["inner", "hung", "outer"]
 
 _TWO = 2
+_JOINED = ("and", "or")
 
 _STRUCTURES = (exp.DataType.Type.STRUCT, exp.DataType.Type.OBJECT, exp.DataType.Type.VARIANT)
 
@@ -45,7 +48,7 @@ def combine_branches(
     names = list(branches[0].outputs)
     if any(b.has_star or len(b.outputs) != len(names) for b in branches):
         return None
-    converts_nothing = _has_one_type_for_each_column(node)
+    converts_nothing = _has_one_type_for_each_column(branches)
     if kind == "union" and converts_nothing:
         branches = [leaf for branch in branches for leaf in _list_leaves(branch, distinct=distinct)]
     places = range(len(names))
@@ -85,14 +88,13 @@ def _list_leaves(block: QueryBlock, *, distinct: bool) -> list[QueryBlock]:
     return source.branches
 
 
-def _has_one_type_for_each_column(node: exp.Expr) -> bool:
+def _has_one_type_for_each_column(branches: list[QueryBlock]) -> bool:
     """Whether no branch's values are converted: the result of three types hangs on their order."""
-    rows = [[item.type for item in select.expressions] for select in _list_selects(node)]
-    if len({len(row) for row in rows}) != 1:
-        return False
+    columns = zip(*(branch.outputs.values() for branch in branches), strict=True)
     return all(
-        first is not None and not first.is_type(exp.DataType.Type.UNKNOWN) and set(kinds) == {first}
-        for first, *kinds in zip(*rows, strict=True)
+        len(kinds) == 1 and "" not in kinds
+        for terms in columns
+        for kinds in [set(map(find_known_type, terms))]
     )
 
 
@@ -174,9 +176,19 @@ def _find_known_tested(term: Term) -> Term | None:
 
 def _list_compared_columns(term: Term) -> list[SourceColumn]:
     """The columns that a condition compares, so that it is not true where one is NULL."""
-    if not isinstance(term, TermOperation) or term.op not in {"eq", "neq", "lt", "gte"}:
+    if not isinstance(term, TermOperation):
         return []
-    return [side for side in term.parts if isinstance(side, SourceColumn)]
+    if term.op in {"eq", "neq", "lt", "gte"}:
+        return [side for side in term.parts if isinstance(side, SourceColumn)]
+    found = [_list_compared_columns(part) for part in term.parts] if term.op in _JOINED else []
+    if term.op == "and":
+        return [column for columns in found for column in columns]
+    places = [{(column.source, column.name) for column in columns} for columns in found[1:]]
+    return [
+        column
+        for column in (found[0] if found else [])
+        if all((column.source, column.name) in known for known in places)
+    ]
 
 
 def _find_semi_join(condition: Term) -> DependentSource | None:
@@ -211,6 +223,10 @@ def push_conditions_down(block: QueryBlock) -> None:
     if block.qualify and not block.is_windowed:
         waiting, block.qualify = block.qualify, []
         block.add_filters(waiting)
+    if block.qualify and block.group is None and not block.generators:
+        whole = [term for term in block.qualify if _keeps_whole_partitions(term, block)]
+        block.qualify = [term for term in block.qualify if term not in whole]
+        block.part.where += whole
     if block.group is not None and block.group.keys and not block.group.sets:
         early = [term for term in block.having if _is_of_keys(term)]
         block.having = [term for term in block.having if not _is_of_keys(term)]
@@ -218,6 +234,28 @@ def push_conditions_down(block: QueryBlock) -> None:
     block.part.where = [item for term in block.part.where for item in split_conjuncts(term)]
     block.part.where = [term for term in block.part.where if not _filter_branches(block, term)]
     _make_unmatched_joins_anti(block)
+
+
+def _keeps_whole_partitions(condition: Term, block: QueryBlock) -> bool:
+    """Whether a condition has one answer for all rows of a partition, in each window."""
+    asked = list(walk_term(condition))
+    columns = {(one.source, one.name) for one in asked if isinstance(one, SourceColumn)}
+    if is_windowed(condition) or any(isinstance(one, NestedQuery) for one in asked):
+        return False
+    terms = (*block.outputs.values(), *(block.distinct or ()), *block.qualify, *block.order)
+    windows = [
+        one
+        for term in terms
+        for one in walk_term(term)
+        if isinstance(one, TermOperation) and one.op == "window"
+    ]
+    return all(columns <= _list_partition_columns(window) for window in windows)
+
+
+def _list_partition_columns(window: TermOperation) -> set[tuple[object, str]]:
+    by = window.parts[1]
+    parts = by.parts if isinstance(by, TermOperation) else ()
+    return {(one.source, one.name) for one in parts if isinstance(one, SourceColumn)}
 
 
 def _filter_branches(block: QueryBlock, condition: Term) -> bool:

@@ -47,11 +47,13 @@ class SourceColumn:
 
     Attributes:
         kind: its type, if equal values of that type are one value; empty if not, or if unknown.
+        stored_type: its type as its table has it; empty if it is computed, or if unknown.
     """
 
     source: QuerySource
     name: str
     kind: str = ""
+    stored_type: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

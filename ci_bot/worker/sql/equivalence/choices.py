@@ -64,6 +64,17 @@ def replace_choice(node: exp.Expr) -> exp.Expr | None:
     )
 
 
+def find_counted_condition(count: exp.Expr) -> exp.Expr | None:
+    """The condition where COUNT is of a constant where it is true, and of NULL elsewhere."""
+    choice = read_choice(count.this) if not count.expressions else None
+    if choice is None or len(choice.branches) != 1:
+        return None
+    (branch,) = choice.branches
+    is_counted = isinstance(branch.given, exp.Literal)
+    is_null_else = choice.otherwise is None or is_null(choice.otherwise)
+    return branch.condition if is_counted and is_null_else else None
+
+
 def replace_coalesce(node: exp.Expr) -> exp.Expr | None:
     """COALESCE in COALESCE, if all have one type."""
     items = [node.this, *node.expressions]
@@ -147,6 +158,8 @@ def _never_fail(*conditions: exp.Expr) -> bool:
 def _compares_one_kind(node: exp.Expr) -> bool:
     if not isinstance(node, _NEVER_FAIL):
         return False
+    if isinstance(node, exp.Neg):  # the lowest number has no opposite
+        return isinstance(node.this, exp.Literal)
     if isinstance(node, exp.In):
         sides = [node.this, *node.expressions]
     elif isinstance(node, exp.Between):

@@ -36,6 +36,7 @@ _FIELDS_OF_DATES: Mapping[str, type[exp.Func]] = {
     "DOY": exp.DayOfYear,
 }
 _FIELDS_OF_TIMES: Mapping[str, type[exp.Func]] = {"HOUR": exp.Hour, "MINUTE": exp.Minute}
+_UNITS_OF_DAYS = ("DAY", "DAYS")
 _PERIODS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
     **dict.fromkeys(("MONTH", "MON", "MM"), "MONTH"),
@@ -128,7 +129,25 @@ def compares_one_by_one(node: exp.In) -> bool:
 def _is_number(node: exp.Expr) -> bool:
     bare = node.this if isinstance(node, exp.Neg) else node
     # A number with an exponent is a double, and IN makes all others doubles, too.
-    return isinstance(bare, exp.Literal) and re.fullmatch(r"[0-9.]+", str(bare.this)) is not None
+    return (
+        isinstance(bare, exp.Literal)
+        and not bare.is_string
+        and re.fullmatch(r"[0-9.]+", str(bare.this)) is not None
+    )
+
+
+def is_written_as_text(item: exp.Expr) -> bool:
+    """Whether a concatenation casts a value to text, or has no need to."""
+    item = item.unnest()
+    if isinstance(item, exp.Literal):
+        return True
+    if isinstance(item, exp.Concat | exp.DPipe):
+        parts = item.expressions if isinstance(item, exp.Concat) else [item.left, item.right]
+        return all(is_written_as_text(part) for part in parts)
+    kind = item.to if isinstance(item, exp.Cast | exp.TryCast) else item.type
+    return kind is not None and kind.is_type(
+        *exp.DataType.TEXT_TYPES, *exp.DataType.INTEGER_TYPES, exp.DataType.Type.DATE
+    )
 
 
 def _replace_ilike(node: exp.Expr) -> exp.Expr | None:
@@ -179,6 +198,16 @@ def _replace_truth(node: exp.Expr) -> exp.Expr | None:
         return None
     is_kept = bool(constant.this) is isinstance(node, exp.EQ)
     return value.copy() if is_kept else exp.Not(this=value.copy())
+
+
+def _replace_null_safe(node: exp.Expr) -> exp.Expr | None:
+    """`<=>` with a constant: equal, and known."""
+    sides = [node.this, node.expression]
+    for value, constant in (sides, reversed(sides)):
+        if isinstance(constant, exp.Literal | exp.Boolean):
+            equal = exp.EQ(this=value.copy(), expression=constant.copy())
+            return exp.And(this=equal, expression=exp.Not(this=_test_null(value)))
+    return None
 
 
 def _replace_day(node: exp.Expr) -> exp.Expr | None:
@@ -236,14 +265,16 @@ def _replace_moved(node: exp.Expr) -> exp.Expr | None:
 
 
 def _replace_days(node: exp.Expr) -> exp.Expr | None:
-    """A date and an interval of whole days."""
-    interval = node.expression
-    if not isinstance(interval, exp.Interval) or not _is_typed(node.this, exp.DataType.Type.DATE):
+    """A date and an interval of whole days, or a number of them."""
+    amount = node.expression
+    if not _is_typed(node.this, exp.DataType.Type.DATE):
         return None
-    amount, unit = interval.this, interval.args.get("unit")
-    if unit is None or unit.name.upper() != "DAY" or not isinstance(amount, exp.Literal):
+    if isinstance(amount, exp.Interval):
+        unit = amount.args.get("unit")
+        amount = amount.this if unit is not None and unit.name.upper() in _UNITS_OF_DAYS else None
+    elif isinstance(amount, exp.Literal) and amount.is_string:
         return None
-    if not re.fullmatch("[0-9]{1,6}", str(amount.this)):
+    if not isinstance(amount, exp.Literal) or not re.fullmatch("[0-9]{1,6}", str(amount.this)):
         return None
     days: exp.Expr = exp.Literal.number(amount.this)
     if isinstance(node, exp.Sub):
@@ -351,6 +382,10 @@ _RULES: Mapping[str, Replacement] = {
     "LT": _replace_day,
     "LTE": _replace_day,
     "NEQ": _replace_equal,
+    "NullSafeEQ": _replace_null_safe,
+    "NullSafeNEQ": lambda node: exp.Not(
+        this=exp.NullSafeEQ(this=node.this.copy(), expression=node.expression.copy())
+    ),
     "Nvl2": _replace_nvl2,
     "SHA2": _replace_digest,
     "StartsWith": lambda node: _replace_text_search(node, "{}%"),
@@ -361,6 +396,9 @@ _RULES: Mapping[str, Replacement] = {
     "TsOrDsToDate": _replace_to_date,
 }
 # All others are Spark's definitions; another engine may compute something else.
-_IN_ANY_ENGINE = ("Case", "Coalesce", "CountIf", "DayOfMonth", "Filter", "If", "Nvl2")
+_IN_ANY_ENGINE = (
+    *("Case", "Coalesce", "CountIf", "DayOfMonth", "Filter", "If"),
+    *("NullSafeEQ", "NullSafeNEQ", "Nvl2"),
+)
 _REPLACEMENTS = {getattr(exp, name): rule for name, rule in _RULES.items() if hasattr(exp, name)}
 _REPLACEMENTS_IN_ANY = {getattr(exp, n): _RULES[n] for n in _IN_ANY_ENGINE if hasattr(exp, n)}

@@ -23,9 +23,11 @@ from ci_bot.worker.sql.equivalence.blocks import (
     make_leaf,
     negate_term,
 )
-from ci_bot.worker.sql.equivalence.choices import is_null, read_choice
+from ci_bot.worker.sql.equivalence.choices import find_counted_condition
+from ci_bot.worker.sql.equivalence.known_types import find_known_type, name_certain_type
 from ci_bot.worker.sql.equivalence.replacements import (
     compares_one_by_one,
+    is_written_as_text,
     replace_expression,
 )
 from ci_bot.worker.sql.equivalence.select_frames import NamedResult, SelectFrame
@@ -240,7 +242,7 @@ class ScalarTranslator:
         if query is not None:
             # Spark compares values of two types in another way than `=` does.
             name = "in query" if _has_type_of_query(node.this, query) else "in query of other types"
-            return TermOperation(name, (value, self._translate_nested(query, 1)))
+            return TermOperation(name, (value, self._translate_nested(self._drop_copies(query), 1)))
         if node.args.get("unnest") or node.args.get("field"):
             self.host.add_gap("IN of an array")
             return self._translate_generic(node)
@@ -286,7 +288,7 @@ class ScalarTranslator:
 
     def _translate_count(self, node: exp.Expr) -> Term:
         counted = node.this
-        met = _find_counted_condition(node)
+        met = find_counted_condition(node)
         if met is not None:
             return TermOperation("count_if(this)", (self.translate_scalar(met),), aggregate=True)
         if isinstance(counted, exp.Star) or (
@@ -300,7 +302,7 @@ class ScalarTranslator:
         they are nested decides about the type (https://spark.apache.org/docs/3.5.6/api/sql/)."""
         items = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
         is_one = self.host.on_spark and not node.args.get("coalesce")
-        if not is_one or not all(_is_written_as_text(item) for item in items):
+        if not is_one or not all(is_written_as_text(item) for item in items):
             return self._translate_generic(node)
         terms = [self.translate_scalar(item) for item in items]
         flat = [
@@ -358,6 +360,13 @@ class ScalarTranslator:
         value = node.this if isinstance(node, exp.Alias) else node.expression
         return TermOperation(f"named:{name}", (self.translate_scalar(value),))
 
+    def _translate_cast(self, node: exp.Expr) -> Term:
+        """A cast; the value itself if it has that type anyway."""
+        cast = self._translate_generic(node)
+        value = cast.parts[0] if isinstance(cast, TermOperation) else cast
+        kind = find_known_type(value) if self.host.on_spark and not self.host.as_written else ""
+        return value if kind and kind == find_known_type(cast) else cast
+
     def _translate_nested(self, query: exp.Expr, columns: int | None) -> NestedQuery:
         return NestedQuery(self.host.read_nested(query, self.frame, columns))
 
@@ -367,7 +376,18 @@ class ScalarTranslator:
     def _translate_exists(self, node: exp.Expr) -> Term:
         if not isinstance(node.this.unnest(), exp.Query):
             return self._translate_generic(node)
-        return TermOperation("exists", (self._translate_nested(node.this, 0),))
+        return TermOperation("exists", (self._translate_nested(self._drop_copies(node.this), 0),))
+
+    def _drop_copies(self, query: exp.Expr) -> exp.Expr:
+        """A query without DISTINCT, for a reader that only asks whether it has a row."""
+        select = query.unnest()
+        distinct = select.args.get("distinct") if isinstance(select, exp.Select) else None
+        is_cut = any(one.args.get(name) for one in (query, select) for name in ("limit", "offset"))
+        if distinct is None or distinct.args.get("on") or is_cut or self.host.as_written:
+            return query
+        copied = select.copy()
+        copied.set("distinct", None)
+        return copied
 
 
 _SPECIAL: dict[type, Callable[[ScalarTranslator, Any], Term]] = {
@@ -377,10 +397,11 @@ _SPECIAL: dict[type, Callable[[ScalarTranslator, Any], Term]] = {
     exp.Boolean: lambda _, node: make_leaf("boolean", str(bool(node.this)).lower()),
     exp.Not: lambda self, node: negate_term(self.translate_scalar(node.this)),
     exp.NullSafeEQ: ScalarTranslator._translate_null_safe,
-    exp.NullSafeNEQ: lambda self, node: negate_term(self._translate_null_safe(node)),
     exp.And: lambda self, node: make_junction("and", self._translate_both(node)),
     exp.Or: lambda self, node: make_junction("or", self._translate_both(node)),
     exp.Between: ScalarTranslator._translate_between,
+    exp.Cast: ScalarTranslator._translate_cast,
+    exp.TryCast: ScalarTranslator._translate_cast,
     exp.In: ScalarTranslator._translate_in,
     exp.Case: ScalarTranslator._translate_case,
     exp.If: ScalarTranslator._translate_if,
@@ -429,26 +450,16 @@ def _write_frame_in_full(frame: exp.Expr | None, *, ordered: bool) -> str:
     return _WHOLE if extent == _WHOLE and kind in ("ROWS", "RANGE", "GROUPS") else text
 
 
-def _find_counted_condition(count: exp.Expr) -> exp.Expr | None:
-    """The condition where COUNT is of a constant where it is true, and of NULL elsewhere."""
-    choice = read_choice(count.this) if not count.expressions else None
-    if choice is None or len(choice.branches) != 1:
-        return None
-    (branch,) = choice.branches
-    is_counted = isinstance(branch.given, exp.Literal)
-    is_null_else = choice.otherwise is None or is_null(choice.otherwise)
-    return branch.condition if is_counted and is_null_else else None
-
-
 def _add_kind(term: Term, column: exp.Column) -> Term:
     """A stored column with its type, if two values that Spark finds equal are one value."""
     kind = column.type
     is_stored = isinstance(term, SourceColumn) and isinstance(term.source, TableRead)
     if kind is None or not isinstance(term, SourceColumn) or not is_stored:
         return term
+    stored = name_certain_type(kind.sql(dialect="spark"))
     if kind.is_type(*_OF_ONE_FORM) and not (kind.expressions or kind.args.get("collate")):
-        return replace(term, kind=kind.this.name)
-    return term
+        return replace(term, kind=kind.this.name, stored_type=stored)
+    return replace(term, stored_type=stored)
 
 
 def _is_text(frame: exp.Expr, name: str) -> bool:
@@ -464,20 +475,6 @@ def _has_type_of_query(value: exp.Expr, query: exp.Expr) -> bool:
         and value.type is not None
         and not value.type.is_type(exp.DataType.Type.UNKNOWN)
         and value.type == columns[0].type
-    )
-
-
-def _is_written_as_text(item: exp.Expr) -> bool:
-    """Whether a concatenation casts a value to text, or has no need to."""
-    item = item.unnest()
-    if isinstance(item, exp.Literal):
-        return True
-    if isinstance(item, exp.Concat | exp.DPipe):
-        parts = item.expressions if isinstance(item, exp.Concat) else [item.left, item.right]
-        return all(_is_written_as_text(part) for part in parts)
-    kind = item.to if isinstance(item, exp.Cast | exp.TryCast) else item.type
-    return kind is not None and kind.is_type(
-        *exp.DataType.TEXT_TYPES, *exp.DataType.INTEGER_TYPES, exp.DataType.Type.DATE
     )
 
 
