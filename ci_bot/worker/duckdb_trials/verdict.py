@@ -289,6 +289,10 @@ class _DuckdbJudge:
                         chance.append(data)
                 if any(results):
                     live = [*live[-5:], self._find_live_part(session, data)]
+            data = {table: [] for table in self._read}
+            results = self._try_data(session, data)
+            if results is not None and results[0] != results[1]:
+                return self._make_differing_verdict(session, data, results, differing + 1)
             if any(self._hangs_on_order_once(session, data) for data in chance[:_MOST_CHANCES]):
                 return DuckdbTrialVerdict("not_tried", reason=ORDER_OF_ONE_SIDE)
             if not differing:
