@@ -261,6 +261,7 @@ class _DuckdbJudge:
             for name in sources
             if any(name in side.reads for side in self._sides)
         }
+        self._no_rows: DataSet = {name: [] for name in self._read}
         names = [[name for name, _ in side.columns] for side in self._sides]
         self._columns = [name for name in names[0] if name in names[1]]
         if not self._columns:
@@ -276,12 +277,13 @@ class _DuckdbJudge:
         differing = 0
         chance: list[DataSet] = []
         with suppress(DuckdbOutOfTimeError):
-            for number in range(data_sets):
-                data = self._choose_data(number, live)
+            for number in range(data_sets + 1):
+                is_last = number == data_sets
+                data = self._no_rows if is_last else self._choose_data(number, live)
                 results = self._try_data(session, data)
                 if results is None:
                     continue
-                differing += any(results)
+                differing += any(results) and not is_last
                 if results[0] != results[1]:
                     if self._is_steady(session, data, results):
                         return self._make_differing_verdict(session, data, results, differing)
@@ -289,10 +291,6 @@ class _DuckdbJudge:
                         chance.append(data)
                 if any(results):
                     live = [*live[-5:], self._find_live_part(session, data)]
-            data = {table: [] for table in self._read}
-            results = self._try_data(session, data)
-            if results is not None and results[0] != results[1]:
-                return self._make_differing_verdict(session, data, results, differing + 1)
             if any(self._hangs_on_order_once(session, data) for data in chance[:_MOST_CHANCES]):
                 return DuckdbTrialVerdict("not_tried", reason=ORDER_OF_ONE_SIDE)
             if not differing:

@@ -9,7 +9,7 @@ order of rows, sources and branches keep the order in which they are written.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, permutations, product
 from math import factorial, prod
@@ -33,6 +33,7 @@ from ci_bot.worker.sql.equivalence.blocks import (
     ValuesTable,
     walk_term,
 )
+from ci_bot.worker.sql.equivalence.guarded_conditions import iterate_guarded
 
 MOST_NUMBERINGS = 120
 
@@ -157,8 +158,8 @@ class KeySealer:
         return (
             self._part_key(block.part, naming),
             self._make_group_key(group, naming) if group is not None else (),
-            ("having", self._set_key(block.having, naming)),
-            ("qualify", self._set_key(block.qualify, naming)),
+            ("having", self._conditions_key(block.having, naming)),
+            ("qualify", self._conditions_key(block.qualify, naming)),
             ("generators", self._list_key(block.generators, naming)),
             ("layout", self._list_key(block.layout, naming) if in_order or block.limits else ()),
             self._make_distinct_key(block, naming),
@@ -190,12 +191,15 @@ class KeySealer:
         )
         hung = sorted(
             self.keys.intern_structure(
-                (item.how, naming.source_label(item.source), self._set_key(item.on, naming))
+                (item.how, naming.source_label(item.source), self._conditions_key(item.on, naming))
             )
             for item in part.hung
         )
         return self.keys.intern_structure(
-            ("part", *plain, ("outer", *outer), ("hung", *hung), self._set_key(part.where, naming))
+            (
+                *("part", *plain, ("outer", *outer), ("hung", *hung)),
+                self._conditions_key(part.where, naming),
+            )
         )
 
     def _outer_join_key(self, source: OuterJoin, naming: KeyNames) -> TermKey:
@@ -203,10 +207,18 @@ class KeySealer:
         if source.full:
             sides.sort()
         kind = "full" if source.full else "right"
-        return self.keys.intern_structure((kind, *sides, self._set_key(source.on, naming)))
+        return self.keys.intern_structure((kind, *sides, self._conditions_key(source.on, naming)))
 
     def _set_key(self, terms: Iterable[Term], naming: KeyNames) -> tuple[TermKey, ...]:
         return tuple(sorted({self.keys.key_of_term(term, naming) for term in terms}))
+
+    def _conditions_key(self, terms: Sequence[Term], naming: KeyNames) -> tuple[object, ...]:
+        """The key of conditions in any order, but for one that another keeps from failing."""
+        guarded = sorted(
+            (self.keys.key_of_term(term, naming), self._set_key(guards, naming))
+            for term, guards in iterate_guarded(terms)
+        )
+        return (*self._set_key(terms, naming), *guarded)
 
     def _list_key(self, terms: Iterable[Term], naming: KeyNames) -> tuple[TermKey, ...]:
         return tuple(self.keys.key_of_term(term, naming) for term in terms)

@@ -1,0 +1,53 @@
+"""Conditions that another one keeps from failing.
+
+In ANSI mode a division by zero, a text that is no number and a place that an array does not have
+end a query. Spark evaluates conditions from left to right, those of a query that is read first. So
+`b <> 0` before `a / b > 1` does something that it does not do behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ci_bot.worker.sql.equivalence.blocks import SourceColumn, Term, TermOperation, walk_term
+from ci_bot.worker.sql.equivalence.known_types import find_known_type
+
+_DIVISIONS = ("div(", "intdiv(", "mod(")
+
+
+def iterate_guarded(conditions: Sequence[Term]) -> Iterator[tuple[Term, list[Term]]]:
+    """The conditions that can fail, each with those before it that may keep it from failing."""
+    for place, condition in enumerate(conditions):
+        read = {column for part in walk_term(condition) for column in _list_where_it_fails(part)}
+        guards = [
+            one
+            for one in conditions[:place]
+            if not _tests_null(one) and read & set(_list_columns(one))
+        ]
+        if guards:
+            yield condition, guards
+
+
+def _list_where_it_fails(term: Term) -> list[tuple[object, str]]:
+    """The columns whose values can make an operation fail."""
+    if not isinstance(term, TermOperation) or not term.parts:
+        return []
+    if term.op.startswith(_DIVISIONS):
+        return _list_columns(term.parts[1])
+    is_cast = term.op.startswith("cast(") and find_known_type(term) != "STRING"
+    if is_cast and find_known_type(term.parts[0]) in {"STRING", ""}:
+        return _list_columns(term.parts[0])
+    key = term.parts[1] if term.op.startswith("bracket(") else None
+    if isinstance(key, TermOperation) and not key.op.startswith("string:"):
+        return _list_columns(term)
+    return []
+
+
+def _list_columns(term: Term) -> list[tuple[object, str]]:
+    return [(one.source, one.name) for one in walk_term(term) if isinstance(one, SourceColumn)]
+
+
+def _tests_null(term: Term) -> bool:
+    """Whether a condition only asks whether something is NULL, of which nothing fails."""
+    tested = term.parts[0] if isinstance(term, TermOperation) and term.op == "not" else term
+    return isinstance(tested, TermOperation) and tested.op.startswith("is(")
