@@ -205,6 +205,28 @@ def test_first_build__is_what_sqlmesh_executes_on_a_first_apply(
         assert planned == seen.executed()
 
 
+@pytest.mark.parametrize("name", ["breaking", "breaking, no previews"])
+def test_target_intervals__of_some_models_are_those_among_all(
+    shop: Shop, tmp_path: Path, name: str
+) -> None:
+    # It begins where its parent begins.
+    edit(shop, *EDITS[name], ("models/country_sales.sql", MODEL_START, ""))
+    edit(shop, ("config.yaml", "  start: 2024-01-01\n", ""))
+
+    with plan(shop, tmp_path / "scratch") as seen:
+        every = list(seen.planned.plan_snapshots.values())
+        among_all = make_plan.list_target_intervals_of_plan(seen.planned, every)
+        alone = {
+            snapshot.snapshot_id: make_plan.list_target_intervals_of_plan(seen.planned, [snapshot])
+            for snapshot in every
+        }
+
+        assert len(among_all) > 2
+        for s_id, found in alone.items():
+            assert found == {key: value for key, value in among_all.items() if key == s_id}
+        assert make_plan.list_target_intervals_of_plan(seen.planned, []) == {}
+
+
 @pytest.mark.night
 @pytest.mark.parametrize("name", ["breaking", "new column", "breaking, nothing forward-only"])
 @pytest.mark.parametrize("flags", [GivenFlags(), GivenFlags(preview_start="2024-11-01")])

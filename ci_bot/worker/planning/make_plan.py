@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, ValuesView
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -447,9 +447,10 @@ def list_missing_intervals_of_plan(
     """
     plan = planned.plan
     replaced = {snapshot.snapshot_id: snapshot for snapshot in wanted}
+    if not replaced:
+        return {}
     found = missing_intervals(
-        # All snapshots are needed: a model without a start begins where its parents begin.
-        {**planned.plan_snapshots, **replaced},
+        _WantedSnapshotsOfPlan(planned.plan_snapshots, replaced),
         start=plan.provided_start or plan._earliest_interval_start,
         end=plan.provided_end,
         execution_time=plan.execution_time,
@@ -465,6 +466,23 @@ def list_missing_intervals_of_plan(
         for snapshot, intervals in found.items()
         if snapshot.snapshot_id in replaced
     }
+
+
+class _WantedSnapshotsOfPlan(dict[SnapshotId, Snapshot]):
+    """A plan's snapshots, of which SQLMesh goes through the wanted ones only.
+
+    It looks the others up, because a model without a start begins where its parents begin.
+    (`missing_intervals`)
+    """
+
+    def __init__(
+        self, every: Mapping[SnapshotId, Snapshot], wanted: Mapping[SnapshotId, Snapshot]
+    ) -> None:
+        super().__init__({**every, **wanted})
+        self._wanted = wanted
+
+    def values(self) -> ValuesView[Snapshot]:  # type: ignore[override]  # a dictionary's own type cannot be made
+        return self._wanted.values()
 
 
 def build_stages_of_plan(context: Context, planned: BuiltPlan) -> list[PlanStage]:
