@@ -13,6 +13,8 @@ from ci_bot.worker.sql.equivalence.blocks import SourceColumn, Term, TermOperati
 from ci_bot.worker.sql.equivalence.known_types import find_known_type
 
 _DIVISIONS = ("div(", "intdiv(", "mod(")
+# The parser calls CAST a TRY_CAST, and TRY_CAST a safe one.
+_CASTS = ("cast(", "trycast(")
 
 
 def iterate_guarded(conditions: Sequence[Term]) -> Iterator[tuple[Term, list[Term]]]:
@@ -34,9 +36,10 @@ def _list_where_it_fails(term: Term) -> list[tuple[object, str]]:
         return []
     if term.op.startswith(_DIVISIONS):
         return _list_columns(term.parts[1])
-    is_cast = term.op.startswith("cast(") and find_known_type(term) != "STRING"
-    if is_cast and find_known_type(term.parts[0]) in {"STRING", ""}:
-        return _list_columns(term.parts[0])
+    if term.op.startswith(_CASTS) and "safe" not in term.op:
+        reads_text = find_known_type(term.parts[0]) in {"STRING", ""}
+        is_read = reads_text and find_known_type(term) != "STRING"
+        return _list_columns(term.parts[0]) if is_read else []
     key = term.parts[1] if term.op.startswith("bracket(") else None
     if isinstance(key, TermOperation) and not key.op.startswith("string:"):
         return _list_columns(term)
