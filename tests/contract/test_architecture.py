@@ -187,6 +187,12 @@ def test_file_names__stand_in_few_folders() -> None:
     assert not {n: count for n, count in names.items() if count > MOST_FOLDERS_WITH_A_FILE}
 
 
+def test_scopes_of_sqlglot__are_read_in_one_module() -> None:
+    """What they leave open, such as the places in a UNION, is answered there and nowhere else."""
+    readers = [path for path in MODULES if "sqlglot.optimizer.scope" in path.read_text("utf-8")]
+    assert readers == [ROOT / "ci_bot/worker/sql/selects.py"]
+
+
 def room_of(module: str) -> str | None:
     """The room that a module belongs to: a package of the bot, of the worker, or of both.
 
