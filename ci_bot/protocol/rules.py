@@ -7,7 +7,7 @@ nothing of it again. The pages travel with the package; each is read once, when 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -238,3 +238,11 @@ def parse_declaration(text: str) -> RuleSpec:
 def _parse_list(text: str) -> tuple[str, ...]:
     names = text.strip("[]")
     return tuple(names.split(", ")) if names else ()
+
+
+def quote_names(names: Iterable[object], limit: int = 5) -> str:
+    """`a`, `b` and 3 more: the first names in backticks, and how many are left out."""
+    every = sorted({str(name) for name in names})
+    first = ", ".join(f"`{name}`" for name in every[:limit])
+    rest = len(every) - limit
+    return f"{first} and {rest} more" if rest > 0 else first

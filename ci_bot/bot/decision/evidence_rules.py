@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ci_bot.bot.decision.risks import (
-    BotFacts,
-    TeamLimits,
-    count_noun,
-    judges,
-    make_risk,
-    quote_names,
-)
+from ci_bot.bot.decision.risks import BotFacts, TeamLimits, count_noun, judges, make_risk
 from ci_bot.protocol.plan import Severity, TestFailure, TestOnBase
 from ci_bot.protocol.review_report import ReviewFacts, Risk
-from ci_bot.protocol.rules import RuleSpec, find_rule
+from ci_bot.protocol.rules import RuleSpec, find_rule, quote_names
 
 _BASE_COMMIT_IS_THERE = "the base commit is there (`fetch-depth: 2`)"
 CHECKOUT_INCOMPLETE = find_rule("checkout-incomplete")

@@ -7,19 +7,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ci_bot.bot import report as reports
-from ci_bot.bot.decision.risks import (
-    BotFacts,
-    TeamLimits,
-    count_noun,
-    judges,
-    make_risk,
-    quote_names,
-)
+from ci_bot.bot.decision.risks import BotFacts, TeamLimits, count_noun, judges, make_risk
 from ci_bot.bot.policy import PolicyExposure, quote_exposure
 from ci_bot.protocol.changed_rows import judge_past_numbers, list_new_columns
 from ci_bot.protocol.plan import Change, ColumnChange
 from ci_bot.protocol.review_report import ChangedPart, ReviewFacts, Risk
-from ci_bot.protocol.rules import READ_NO_MORE, RULES, find_rule
+from ci_bot.protocol.rules import READ_NO_MORE, RULES, find_rule, quote_names
 
 EXPOSURE_AFFECTED = find_rule("exposure-affected")
 

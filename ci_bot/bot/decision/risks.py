@@ -205,7 +205,6 @@ class BotFacts:
 
 
 EVIDENCE_LENGTH = 4_000
-NAMES_SHOWN = 5
 
 
 def rank_severity(severity: Severity) -> int:
@@ -263,14 +262,6 @@ def sort_risks(risks: Iterable[Risk]) -> list[Risk]:
             item.subject or "",
         ),
     )
-
-
-def quote_names(names: Iterable[str]) -> str:
-    """`a`, `b` and 3 more: the first names in backticks, and how many are left out."""
-    every = sorted(set(names))
-    first = ", ".join(f"`{name}`" for name in every[:NAMES_SHOWN])
-    rest = len(every) - NAMES_SHOWN
-    return f"{first} and {rest} more" if rest > 0 else first
 
 
 def count_noun(number: int, noun: str) -> str:

@@ -16,7 +16,6 @@ from ci_bot.bot.decision.risks import (
     list_model_costs,
     make_risk,
     map_models_below,
-    quote_names,
 )
 from ci_bot.protocol.changed_rows import (
     TAKEN_COLUMNS,
@@ -29,7 +28,7 @@ from ci_bot.protocol.cost import executor_time
 from ci_bot.protocol.files import DEFAULT_MAX_INTERVALS
 from ci_bot.protocol.plan import Change, Cost, ModelRange, select_tables, sum_planned_work
 from ci_bot.protocol.review_report import ReviewFacts, Risk
-from ci_bot.protocol.rules import RULES, find_rule
+from ci_bot.protocol.rules import RULES, find_rule, quote_names
 
 BREAKING_REBUILD = find_rule("R06-breaking-rebuild")
 HISTORY_LOST = find_rule("R06-history-lost")

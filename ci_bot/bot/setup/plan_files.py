@@ -28,7 +28,7 @@ from ci_bot.bot.setup.repository_facts import (
     WORKFLOWS,
     FoundSetupVersion,
     SetupRepositoryFacts,
-    is_requirements_file,
+    is_pip_requirements_file,
 )
 from ci_bot.protocol.supported_versions import find_source_requirement, is_supported
 
@@ -354,7 +354,7 @@ def _choose_review_requirements(request: SetupRequest) -> _SetupRequirementsFile
     files = {found.file for found in other.values()}
     if not other and repository.imports:
         files = {*repository.requirements[:1]}
-    if len(files) == 1 and all(map(is_requirements_file, files)):
+    if len(files) == 1 and all(map(is_pip_requirements_file, files)):
         return _SetupRequirementsFile(files.pop())
     pinned = {**other, **{name: found for name, found in repository.imports if found is not None}}
     lines = "".join(

@@ -40,17 +40,17 @@ class FoundSetupVersion:
     @property
     def is_in_requirements(self) -> bool:
         """Whether the file is one that pip installs."""
-        return is_requirements_file(self.file)
+        return is_pip_requirements_file(self.file)
 
 
-def is_requirements_file(path: str) -> bool:
+def is_pip_requirements_file(path: str) -> bool:
     """Whether a file of this name is a requirements file of pip."""
     return bool(_REQUIREMENTS.fullmatch(path.rpartition("/")[2]))
 
 
 def is_version_file(name: str) -> bool:
     """Whether a file of this name can say a version."""
-    return name in (*_LOCKS, *_MADE_BY_HAND, PYTHON_FILE) or is_requirements_file(name)
+    return name in (*_LOCKS, *_MADE_BY_HAND, PYTHON_FILE) or is_pip_requirements_file(name)
 
 
 def find_versions_for_setup(files: Mapping[str, str]) -> dict[str, FoundSetupVersion]:
@@ -83,7 +83,7 @@ def read_version_for_setup(package: str, path: str, text: str) -> FoundSetupVers
         return FoundSetupVersion(locked[1], f"=={locked[1]}", path) if locked else None
     if name == "Pipfile.lock":
         requirement = _read_pipfile_lock(package, text)
-    elif is_requirements_file(name):
+    elif is_pip_requirements_file(name):
         requirement = _find_version_group(
             rf"(?mi)^[ \t]*{package}(?![\w.-])[ \t]*(?:\[[^\]]*\])?[ \t]*([^;#\\\n]*)", text
         )
@@ -145,7 +145,7 @@ def _read_pipfile_lock(package: str, text: str) -> str | None:
 def _order_lock_files(path: str) -> tuple[int, int, int]:
     """Lock files first; of equal ones those that lie deepest, which are the project's own."""
     name = path.rpartition("/")[2]
-    kind = 0 if name in _LOCKS else 1 if is_requirements_file(name) else 2
+    kind = 0 if name in _LOCKS else 1 if is_pip_requirements_file(name) else 2
     # Of several requirements files the one with the plainest name.
     return kind, -path.count("/"), len(name)
 
@@ -153,7 +153,7 @@ def _order_lock_files(path: str) -> tuple[int, int, int]:
 def list_requirements_files(paths: Iterable[str]) -> list[str]:
     """The requirements files among some paths, in the order in which they count."""
     return sorted(
-        (path for path in paths if is_requirements_file(path)),
+        (path for path in paths if is_pip_requirements_file(path)),
         key=_order_lock_files,
     )
 

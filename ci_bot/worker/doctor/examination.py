@@ -21,6 +21,7 @@ from ci_bot.protocol.base import Versions
 from ci_bot.protocol.files import PrivateDirectories
 from ci_bot.protocol.messages import DoctorDocument, DoctorRequest
 from ci_bot.protocol.plan import CheckStatus, ProjectCheck
+from ci_bot.protocol.rules import quote_names
 from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.doctor import bundled_bot, spark_checks, spark_network, state_checks
@@ -43,7 +44,6 @@ from ci_bot.worker.project import (
     opening,
     run_unit_tests,
 )
-from ci_bot.worker.rules import quote_names
 from ci_bot.worker.runtime import WorkerPhaseClock, java, load_trace
 from ci_bot.yaml_reader import load_yaml
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         make_project_view,
         refuse_policy,
     )
-    from ci_bot.worker.rules.observation import NamedModel, RuleObservation, quote_names
+    from ci_bot.worker.rules.observation import NamedModel, RuleObservation
     from ci_bot.worker.rules.run_rules import (
         find_file_findings,
         find_model_file_findings,
@@ -49,7 +49,10 @@ __getattr__ = open_on_demand(
             "refuse_policy",
             "make_project_view",
         ],
-        "observation": ["NamedModel", "RuleObservation", "quote_names"],
+        "observation": [
+            "NamedModel",
+            "RuleObservation",
+        ],
         "run_rules": [
             "find_project_findings",
             "find_file_findings",

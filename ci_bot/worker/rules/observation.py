@@ -129,14 +129,6 @@ def make_finding(
     )
 
 
-def quote_names(items: object, limit: int = 5) -> str:
-    """Quotes names for a sentence: `a`, `b` and 3 more."""
-    every = sorted({str(item) for item in items})  # type: ignore[attr-defined]
-    shown = ", ".join(f"`{item}`" for item in every[:limit])
-    rest = len(every) - limit
-    return f"{shown} and {rest} more" if rest > 0 else shown
-
-
 # The line of a finding.
 #
 # SQLMesh keeps the query of a model as separate text, so the parser's positions are not those of

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ci_bot.protocol.review_inputs import SameAnswer
+from ci_bot.protocol.rules import quote_names
 from ci_bot.worker.duckdb_trials import DuckdbTrialVerdict
 from ci_bot.worker.rules.changes.results import is_proved_at_all_times, is_reported_as_same
 from ci_bot.worker.rules.executions import ONE_TEXT, judge_pair, make_execution_example
 from ci_bot.worker.rules.inputs import JudgedModels, RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.observation import quote_names
 from ci_bot.worker.sql import ModelQueries, ModelQuery, plain_name
 
 # Somebody waits only for this answer, so it may take longer than one model of a review.

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from ci_bot.bot.actions.inputs import FailOn
 from ci_bot.bot.decision import choose_exit_code_of_decision, choose_exit_code_of_review_decision
 from ci_bot.bot.decision.judgement import MOST_RISKS
-from ci_bot.bot.decision.risks import quote_names
 from ci_bot.protocol.plan import SEVERITIES, EnvironmentStatement, Restatement
 from ci_bot.protocol.review_report import PolicyUsed
+from ci_bot.protocol.rules import quote_names
 from tests.factories import make_report
 from tests.unit.decision.facts import changed, found, judged, weights
 

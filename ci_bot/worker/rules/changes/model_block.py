@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.rules import find_rule
+from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.declared_keys import list_grains
-from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.sql import (
     is_signal_always_ready,

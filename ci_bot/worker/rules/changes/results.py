@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 from sqlmesh.core import dialect as d
 
-from ci_bot.protocol.rules import find_rule
+from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.redaction import redact_shapes, shorten_redacted
 from ci_bot.worker.rules.changes.forward_only import list_validity_columns
 from ci_bot.worker.rules.executions import judge_pair
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.statement_rules import iterate_model_statements
 from ci_bot.worker.sql import (

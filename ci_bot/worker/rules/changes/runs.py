@@ -28,12 +28,12 @@ from sqlmesh.core.dialect import find_tables
 from sqlmesh.core.macros import RuntimeStage
 
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.rules import find_rule
+from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.rules.changes.results import is_proved_at_all_times
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_change, on_new_model
 from ci_bot.worker.runtime import silence_worker_log
 from ci_bot.worker.sql import JINJA_PARSER, RUN_DATES, list_jinja_macros, plain_name

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sqlglot import exp
 
-from ci_bot.protocol.rules import find_rule
+from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.storage import OVERWRITING
-from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_change, on_new_model
 from ci_bot.worker.rules.statement_rules import iterate_model_statements
 from ci_bot.worker.sql import list_column_names

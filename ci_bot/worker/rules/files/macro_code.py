@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlmesh.core import dialect as d
 
-from ci_bot.protocol.rules import find_rule
+from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.current_time import CurrentTime, RandomValue
-from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names
+from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_change, on_file, on_new_model
 from ci_bot.worker.rules.statement_rules import SETTING
 from ci_bot.worker.sql import (

@@ -14,14 +14,14 @@ from sqlmesh.core import dialect as d
 from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
 
 from ci_bot.protocol.files import is_file_read_by_a_rule
-from ci_bot.protocol.rules import READ_NO_MORE, find_rule
+from ci_bot.protocol.rules import READ_NO_MORE, find_rule, quote_names
 from ci_bot.redaction import redact_shapes, shorten_redacted
 from ci_bot.worker.rules.changes.protection import OWNER_AGREES
 from ci_bot.worker.rules.changes.protection import REMOVED as AUDIT_REMOVED
 from ci_bot.worker.rules.changes.protection import WEAKENED as AUDIT_WEAKENED
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import list_gone_models, list_renamed_models
-from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names
+from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_file, on_project
 from ci_bot.worker.rules.statement_rules import find_statement_place
 from ci_bot.worker.runtime import silence_worker_log

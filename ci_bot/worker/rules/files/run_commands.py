@@ -14,9 +14,9 @@ from pathlib import PurePosixPath
 
 from ci_bot.protocol.files import is_file_read_by_a_rule
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.rules import find_rule
+from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names
+from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_file
 
 CHANGED = find_rule("run-command-changed")

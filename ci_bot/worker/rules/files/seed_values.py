@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 from sqlmesh.core.model.seed import CsvSeedReader, CsvSettings
 
-from ci_bot.protocol.rules import find_rule
+from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.redaction import redact_shapes, shorten_redacted
 from ci_bot.worker.rules.changes.results import RETYPED, observe_retyped_columns
 from ci_bot.worker.rules.files.seeds import (
@@ -26,7 +26,7 @@ from ci_bot.worker.rules.files.seeds import (
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.declared_keys import list_grains
-from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_change, on_file_and_models
 from ci_bot.worker.sql import list_known_types
 from ci_bot.worker.sqlmesh_compat import is_seed_model

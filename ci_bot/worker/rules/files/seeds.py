@@ -12,10 +12,10 @@ from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from ci_bot.protocol.rules import find_rule
+from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.declared_keys import list_grains
-from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_file_and_models
 from ci_bot.worker.sql import read_audit_promises
 from ci_bot.worker.sqlmesh_compat import is_seed_model

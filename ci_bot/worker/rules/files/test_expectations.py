@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from ci_bot.worker.rules.observation import quote_names
+from ci_bot.protocol.rules import quote_names
 from ci_bot.yaml_reader import load_yaml
 
 ExpectedRow = Mapping[str, str | None]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ci_bot.protocol.files import is_file_read_by_a_rule
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.rules import find_rule
+from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.project import (
     FIX,
     list_lfs_pointers,
@@ -31,7 +31,7 @@ from ci_bot.worker.rules.files.configuration import (
     replace_templates_in_configuration_file,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names
+from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import CRASHED, on_file, on_file_and_models, on_project
 from ci_bot.worker.sql import is_too_deep
 from ci_bot.worker.sqlmesh_compat import is_seed_model, is_sql_model

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 from sqlmesh.core import dialect as d
 
-from ci_bot.protocol.rules import find_rule
+from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.sql import (
     SENTINEL_END,
     SENTINEL_NOW,

@@ -11,10 +11,10 @@ from sqlglot import exp
 from sqlmesh.core import dialect as d
 from sqlmesh.core.linter.rules.builtin import AmbiguousOrInvalidColumn
 
-from ci_bot.protocol.rules import find_rule
+from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.redaction import is_name_of_secret
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.sql import (
     ModelQuery,
     ScopedSelect,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from ci_bot.worker.rules.observation import quote_names
+from ci_bot.protocol.rules import quote_names
 from ci_bot.worker.sql import (
     ModelQueries,
     ModelQuery,
@@ -134,8 +134,9 @@ class KeyContradictions:
             keys = list_unique_keys(self._by_table.get(table_name(source)))
             fixed = list_fixed_columns(join) | _list_fixed_by_filter(branch, join.alias)
             if keys and not any(one <= fixed for one in keys) and not is_range_join(join):
+                smallest = min(keys, key=len)
                 return (
-                    f"`{source.name}` has a row for each {quote_names(min(keys, key=len))}, and "
+                    f"`{source.name}` has a row for each {quote_names(smallest)}, and "
                     f"the join fixes {quote_names(fixed) or 'none of it'}, so one row may meet "
                     "several"
                 )
@@ -169,7 +170,8 @@ class KeyContradictions:
         keys = self._list_source_keys(table_name(source))
         if not keys or any(one <= held for one in keys):
             return None
-        return f"`{source.name}` has a row for each {quote_names(min(keys, key=len))}"
+        smallest = min(keys, key=len)
+        return f"`{source.name}` has a row for each {quote_names(smallest)}"
 
     def _find_branch(self, model: Model, key: Collection[str]) -> ScopedSelect | None:
         """Finds the only SELECT that gives the model's rows, if it keeps each row that it reads."""

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from ci_bot.protocol.rules import find_rule
+from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.rules.models.current_time import does_model_read_clock
 from ci_bot.worker.rules.models.declared_keys import list_grains
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.observation import NOT_RETURNED, RuleObservation, quote_names
+from ci_bot.worker.rules.observation import NOT_RETURNED, RuleObservation
 from ci_bot.worker.sql import (
     ModelQuery,
     ScopedQuery,

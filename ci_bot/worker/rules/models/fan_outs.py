@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.rules import find_rule
+from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.rules.models.declared_keys import (
     Place,
     find_place,
@@ -25,7 +25,7 @@ from ci_bot.worker.rules.models.declared_keys import (
     may_model_deduplicate,
 )
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.sql import ScopedSelect, SelectSource, table_name
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.rules import find_rule
+from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.rules.models.declared_keys import (
     find_place,
     iterate_equalities,
     list_unique_keys,
 )
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.sql import (
     NEVER,
     UNKNOWN,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from ci_bot.protocol.rules import find_rule
+from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.declared_keys import (
     KeyContradictions,
@@ -23,12 +23,7 @@ from ci_bot.worker.rules.models.linter_rule import (
     is_computed_table,
     on_model,
 )
-from ci_bot.worker.rules.observation import (
-    NOT_RETURNED,
-    RuleObservation,
-    list_new_observations,
-    quote_names,
-)
+from ci_bot.worker.rules.observation import NOT_RETURNED, RuleObservation, list_new_observations
 from ci_bot.worker.rules.registry import on_project
 from ci_bot.worker.sql import (
     NEVER,

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from ci_bot.protocol.rules import find_rule
+from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.rules.models.declared_keys import (
     find_places,
     iterate_equalities,
     list_unique_keys,
 )
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.observation import SAME_COLUMN_ORDER, RuleObservation, quote_names
+from ci_bot.worker.rules.observation import SAME_COLUMN_ORDER, RuleObservation
 from ci_bot.worker.sql import (
     ModelQuery,
     ScopedJoin,

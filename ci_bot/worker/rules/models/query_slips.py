@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot import exp
 
+from ci_bot.protocol.rules import quote_names
 from ci_bot.worker.rules.models.declared_keys import find_place, list_grains
 from ci_bot.worker.rules.models.fan_outs import list_source_keys
-from ci_bot.worker.rules.observation import quote_names
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, split_conditions
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from sqlglot import exp
 from sqlmesh.core.node import IntervalUnit
 from sqlmesh.utils.date import now, to_datetime
 
-from ci_bot.protocol.rules import find_rule
+from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.project import describe_merge_obstacle_in_project
 from ci_bot.worker.rules.models.declared_keys import list_grains
 from ci_bot.worker.rules.models.linter_rule import ModelRule, is_computed_table, on_model
-from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.sql import find_interval_bounds, list_column_names
 from ci_bot.worker.sqlmesh_compat import is_incremental_unmanaged
 
