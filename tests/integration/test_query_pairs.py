@@ -94,6 +94,7 @@ def test_pairs__that_differ_in_ansi_mode_fail_on_one_side(judge: SparkJudge) -> 
 
 def test_pairs__that_are_rendered_alike_differ_as_written(judge: SparkJudge) -> None:
     pairs = [pair for pair in load_pairs() if pair.as_written != pair.expected]
+    judge.set_ansi("false")
 
     for pair in pairs:
         judge.create_tables(pair.tables, next(pair.data_sets))
