@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.rules.world import change, seen
+from ci_bot.worker.sql import list_column_changes
+from tests.unit.rules.world import change, models, seen
 
 BY_TIME = "MODEL (name mart.m, kind INCREMENTAL_BY_TIME_RANGE (time_column ds));\n"
 WHOLE = "MODEL (name mart.m, kind FULL);\n"
@@ -269,3 +270,38 @@ def test_key__of_a_row_that_a_later_join_adds_may_be_null(side: str, count: int)
         "ON c.customer_id = o.customer_id"
     )
     assert len(find(header, query, "merge-key-null")) == count
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "raw.customers AS c LEFT SEMI JOIN raw.orders AS o ON o.customer_id = c.customer_id",
+        "(raw.customers AS c JOIN raw.orders AS o ON o.customer_id = c.customer_id)",
+        "(SELECT * FROM raw.customers UNION ALL SELECT * FROM raw.customers LIMIT 9) AS c",
+    ],
+)
+def test_history__of_a_part_of_a_source_is_seen(source: str) -> None:
+    header = (
+        "MODEL (name mart.m, kind SCD_TYPE_2_BY_TIME (unique_key customer_id, "
+        "updated_at_name updated_at, invalidate_hard_deletes true));\n"
+    )
+    query = f"SELECT c.customer_id, c.country, c.updated_at FROM {source}"
+    assert len(find(header, query, "hard-deletes-partial-source")) == 1
+
+
+def test_reader__of_a_column_in_a_semi_join_is_listed() -> None:
+    before = {**AROUND, "m": WHOLE + "SELECT country, customer_id FROM raw.customers"}
+    after = {**before, "m": WHOLE + "SELECT customer_id FROM raw.customers"}
+    reader = (
+        "MODEL (name mart.r, kind FULL);\nSELECT o.order_id FROM mart.o AS o "
+        "LEFT SEMI JOIN mart.m AS m ON m.country = o.status"
+    )
+    sides = [
+        models({f"models/{n}.sql": t for n, t in {**side, "r": reader}.items()})
+        for side in (before, after)
+    ]
+    name = '"spark_catalog"."mart"."m"'
+    (gone,) = list_column_changes(
+        sides[0][name], sides[1][name], [sides[0]['"spark_catalog"."mart"."r"']]
+    )
+    assert (gone.name, len(gone.readers)) == ("country", 1)
