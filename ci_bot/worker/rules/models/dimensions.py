@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ci_bot.protocol.plan import Severity
 
 MAX_DEPTH = 8
+_LIMITED = ("limit", "the query ends with a LIMIT")
 # Names of tables that hold only changed rows.
 _CHANGES = re.compile(
     r"(^|_)(delta|deltas|changes?|changed|changelog|cdc|updates|updated|increments?|incremental)($|_)"
@@ -136,7 +137,7 @@ class HardDeletesPartialSource(ModelRule):
 
     def _iterate_losses_of_query(self, query: ScopedQuery, depth: int) -> Iterator[tuple[str, str]]:
         if query.expression is not None and query.expression.args.get("limit") is not None:
-            yield "limit", "the query ends with a LIMIT"
+            yield _LIMITED
         for branch in query.branches if depth <= MAX_DEPTH else ():
             yield from self._iterate_losses_of_select(branch, depth)
 
@@ -144,7 +145,7 @@ class HardDeletesPartialSource(ModelRule):
         self, select: ScopedSelect, depth: int
     ) -> Iterator[tuple[str, str]]:
         if select.node.args.get("limit") is not None:
-            yield "limit", "the query ends with a LIMIT"
+            yield _LIMITED
         for join in select.joins:
             is_deliberate = join.node.side == "RIGHT" or join.node.kind in {"CROSS", "ANTI"}
             if not (join.keeps_left or is_deliberate):
