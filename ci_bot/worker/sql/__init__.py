@@ -77,6 +77,7 @@ if TYPE_CHECKING:
         reads_argument,
     )
     from ci_bot.worker.sql.model_query import (
+        EPOCH,
         SENTINEL_END,
         SENTINEL_NOW,
         SENTINEL_START,
@@ -155,6 +156,7 @@ __getattr__ = open_on_demand(
             "list_missing_columns",
         ],
         "model_query": [
+            "EPOCH",
             "list_key_columns",
             "SENTINEL_END",
             "SENTINEL_NOW",

@@ -116,6 +116,15 @@ CASES = {
         "FROM raw.orders AS o GROUP BY o.status",
         "first_amount",
     ),
+    "a column that is in no group": Case(
+        "query-refused",
+        f"{FULL}SELECT o.status, o.amount, COUNT(*) AS n FROM raw.orders AS o GROUP BY o.status",
+        f"{FULL}SELECT o.amount, o.status, MAX(o.order_id) AS n FROM raw.orders AS o "
+        "WHERE o.amount > 0 GROUP BY o.status",
+        f"{FULL}SELECT o.status, o.amount, o.order_id, COUNT(*) AS n FROM raw.orders AS o "
+        "GROUP BY o.status",
+        "o.order_id",
+    ),
     "a sum of currencies": Case(
         "mixed-currencies",
         f"{FULL}WITH a AS (SELECT o.amount, o.status AS currency FROM raw.orders AS o) "

@@ -205,6 +205,76 @@ def test_filter__on_one_value_of_the_grain(condition: str, more: str, expected: 
     assert list_severities(IMPROBABLE, ROWS.format(condition), more=more) == expected
 
 
+VALUES = "SELECT a.account_id, {0} AS x FROM stg.accounts AS a"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("SPLIT(a.country, '.')", ["high"]),
+        ("SPLIT(a.country, '|')[0]", ["high"]),
+        ("SPLIT(a.country, '*')", ["high"]),
+        ("SPLIT(a.country, '[.]')", []),
+        ("SPLIT(a.country, '\\\\.')", []),
+        ("SPLIT(a.country, ',')", []),
+        ("SPLIT(a.country, '-')", []),
+        ("REGEXP_REPLACE(a.country, '.', '')", ["high"]),
+        ("REGEXP_REPLACE(a.country, '|', '-')", ["high"]),
+        ("REGEXP_REPLACE(a.country, '[^a-z]', '')", []),
+        ("REGEXP_REPLACE(a.country, ' ', '')", []),
+        ("CASE WHEN a.seats > 10 THEN 'l' ELSE 'l' END", ["high"]),
+        ("IF(a.seats > 10, a.country, a.country)", ["high"]),
+        ("CASE WHEN a.seats > 10 THEN 'l' WHEN a.seats > 5 THEN 'm' ELSE 'm' END", []),
+        ("CASE WHEN a.seats > 10 THEN 'l' END", []),
+        ("IF(a.seats > 10, 1, 2)", []),
+        ("UNIX_TIMESTAMP(a.closed_on) - UNIX_TIMESTAMP(a.created_on) / 60", ["high"]),
+        ("a.seats - a.account_id / 60", []),
+        ("(UNIX_TIMESTAMP(a.closed_on) - UNIX_TIMESTAMP(a.created_on)) / 60", []),
+        ("MD5(CONCAT(a.country, a.plan_code))", ["high"]),
+        ("SHA2(CONCAT(a.country, CAST(a.seats AS STRING)), 256)", ["high"]),
+        ("MD5(a.country || a.plan_code)", ["high"]),
+        ("MD5(CONCAT(a.country, '|', a.plan_code))", []),
+        ("MD5(CONCAT_WS('|', a.country, a.plan_code))", []),
+        ("MD5(a.country)", []),
+        ("MD5(CONCAT('account-', a.country))", []),
+    ],
+)
+def test_value__that_hardly_means_what_it_says(value: str, expected: list[str]) -> None:
+    assert list_severities(IMPROBABLE, VALUES.format(value)) == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("a.updated_at BETWEEN '2024-01-01' AND '2024-01-31'", ["high"]),
+        ("a.updated_at <= '2024-01-31'", ["high"]),
+        ("a.updated_at <= DATE '2024-01-31'", ["high"]),
+        ("a.updated_at < '2024-02-01'", []),
+        ("a.updated_at <= '2024-01-31 23:59:59'", []),
+        ("a.created_on BETWEEN '2024-01-01' AND '2024-01-31'", []),
+        ("CAST(a.updated_at AS DATE) <= '2024-01-31'", []),
+        ("a.updated_at >= '2024-01-31'", []),
+    ],
+)
+def test_filter__up_to_a_day_on_a_time(condition: str, expected: list[str]) -> None:
+    text = f"SELECT a.account_id FROM stg.accounts AS a WHERE {condition}"
+    assert list_severities(IMPROBABLE, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        ("SELECT a.account_id, a.country FROM stg.accounts AS a", ["high"]),
+        ("SELECT b.account_id, b.country FROM stg.accounts AS b", ["high"]),
+        ("SELECT a.account_id, a.plan_code FROM stg.accounts AS a", []),
+        ("SELECT a.account_id, a.country FROM stg.accounts AS a WHERE a.seats > 1", []),
+    ],
+)
+def test_union_all__of_the_same_rows(second: str, expected: list[str]) -> None:
+    text = f"SELECT a.account_id, a.country FROM stg.accounts AS a UNION ALL {second}"
+    assert list_severities(IMPROBABLE, text) == expected
+
+
 # A column that is not what its name says.
 
 

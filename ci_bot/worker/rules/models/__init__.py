@@ -18,6 +18,7 @@ from ci_bot.worker.rules.models import (
     misnamed_columns,
     mixed_currencies,
     query_shape,
+    refused_queries,
     storage,
     value_types,
 )

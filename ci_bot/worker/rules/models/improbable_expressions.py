@@ -170,10 +170,10 @@ class ImprobableExpression(ModelRule):
         for select in query.known_root.selects:
             found.update(_iterate_undone_joins(select, query))
             found.update(_iterate_uncovered_nulls(select, query))
-        for node, what, clears in iterate_slips(model, query, self.project.by_table):
+        types = ValueTypes(self.project.by_table, self.project.queries)
+        for node, what, clears in iterate_slips(model, query, self.project.by_table, types):
             found.update([_make_finding(node, query, what, clears)])
-        types = MixedTypes(ValueTypes(self.project.by_table, self.project.queries))
-        for node, why in types.find_mixed(query.root):
+        for node, why in MixedTypes(types).find_mixed(query.root):
             found.update([_make_finding(node, query, *why)])
         for (subject, place), one in found.items():
             yield self.make_observation(

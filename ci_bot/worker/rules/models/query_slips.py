@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot import exp
@@ -15,7 +16,8 @@ from sqlglot import exp
 from ci_bot.protocol.rules import quote_names
 from ci_bot.worker.rules.models.declared_keys import find_place, list_grains
 from ci_bot.worker.rules.models.fan_outs import list_source_keys
-from ci_bot.worker.sql import ModelQuery, ScopedSelect, split_conditions
+from ci_bot.worker.rules.models.value_types import ValueTypes
+from ci_bot.worker.sql import EPOCH, ModelQuery, ScopedQuery, ScopedSelect, split_conditions
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -41,16 +43,31 @@ _INCLUSIVE = frozenset({exp.GTE, exp.LTE})
 _TURNED: Mapping[type, type] = {
     exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ,
 }  # fmt: skip
+# Characters that mean something else in a regular expression.
+_SPECIAL = frozenset(".|*+?$^")
+_Type = exp.DataType.Type
+_MOMENTS = frozenset({_Type.TIMESTAMP, _Type.TIMESTAMPTZ, _Type.TIMESTAMPLTZ, _Type.TIMESTAMPNTZ})
 _BY_ORDER = (exp.Lag, exp.Lead, exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue)
 _ALTERNATIVES = 2
 
 
-def iterate_slips(model: Model, query: ModelQuery, by_table: Mapping[str, Model]) -> Iterator[Slip]:
+def iterate_slips(
+    model: Model, query: ModelQuery, by_table: Mapping[str, Model], types: ValueTypes
+) -> Iterator[Slip]:
     """Yields the slips of a query, wherever they are."""
-    for node in query.tree.find_all(exp.Case, exp.EQ, exp.NEQ, exp.In, exp.Sum, exp.Avg):
-        what = _describe_slip(node)
-        if what is not None:
-            yield Slip(node, *what)
+    for describe, kinds in (
+        (_describe_unreached_branch, (exp.Case,)),
+        (_describe_equal_branches, (exp.Case, exp.If)),
+        (_describe_distinct_total, (exp.Sum, exp.Avg)),
+        (_describe_pattern, (exp.EQ, exp.NEQ, exp.In)),
+        (_describe_regular_expression, (exp.RegexpSplit, exp.RegexpReplace)),
+        (_describe_precedence, (exp.Sub,)),
+        (_describe_hash, (exp.MD5, exp.SHA, exp.SHA2)),
+    ):
+        for node in query.tree.find_all(*kinds):
+            what = describe(node)
+            if what is not None:
+                yield Slip(node, *what)
     # The optimizer writes IN with one value as an equality.
     written = query.written if query.written is not None else query.rendered_as_written
     for node in written.find_all(exp.In) if written is not None else ():
@@ -64,26 +81,74 @@ def iterate_slips(model: Model, query: ModelQuery, by_table: Mapping[str, Model]
         yield from _iterate_false_filters(select)
         yield from _iterate_alternative_joins(select)
         yield from _iterate_mixing_windows(select, by_table)
+        yield from _iterate_filters_up_to_a_day(select, types)
+    for operation in query.root.set_operations:
+        yield from _iterate_repeated_branches(operation)
     grain = frozenset(name for one in list_grains(model) for name in one)
     for select in query.root.branches if grain else ():
         yield from _iterate_fixed_grains(select, grain)
 
 
-def _describe_slip(node: exp.Expr) -> tuple[str, str] | None:
-    if isinstance(node, exp.Case):
-        return _describe_unreached_branch(node)
-    if isinstance(node, exp.Sum | exp.Avg):
-        if isinstance(node.this, exp.Distinct):
-            return (
-                "leaves out equal values, and two rows may have the same amount",
-                "rows are made distinct before, by their key",
-            )
+def _describe_distinct_total(node: exp.Expr) -> tuple[str, str] | None:
+    if not isinstance(node.this, exp.Distinct):
         return None
-    compared = [node.expression, node.this] if isinstance(node, exp.EQ | exp.NEQ) else []
-    texts = [*compared, *(node.expressions if isinstance(node, exp.In) else [])]
+    return (
+        "leaves out equal values, and two rows may have the same amount",
+        "rows are made distinct before, by their key",
+    )
+
+
+def _describe_pattern(node: exp.Expr) -> tuple[str, str] | None:
+    texts = node.expressions if isinstance(node, exp.In) else [node.this, node.expression]
     if any(isinstance(one, exp.Literal) and _is_pattern(one) for one in texts):
         return "compares with the % itself, which is a pattern only in LIKE", "LIKE is used"
     return None
+
+
+def _describe_regular_expression(node: exp.Expr) -> tuple[str, str] | None:
+    pattern = node.args.get("expression")
+    if not isinstance(pattern, exp.Literal) or pattern.name not in _SPECIAL:
+        return None
+    return (
+        f"takes `{pattern.name}` for a regular expression, in which it is no character of the text",
+        f"the character is written as [{pattern.name}]",
+    )
+
+
+def _describe_equal_branches(node: exp.Expr) -> tuple[str, str] | None:
+    branches = node.args.get("ifs") if isinstance(node, exp.Case) else [node]
+    values = [branch.args.get("true") for branch in branches or ()]
+    otherwise = node.args.get("default" if isinstance(node, exp.Case) else "false")
+    if otherwise is None or any(value != otherwise for value in values):
+        return None
+    return "has one value in all of its branches", "the branches have values of their own"
+
+
+def _describe_precedence(node: exp.Expr) -> tuple[str, str] | None:
+    part = node.expression
+    if not isinstance(part, exp.Div) or not isinstance(part.expression, exp.Literal):
+        return None
+    first, second = node.this.unnest(), part.this.unnest()
+    if type(first) is not type(second) or not isinstance(first, exp.Func):
+        return None
+    return "divides only what is taken away", "brackets are around the difference"
+
+
+def _describe_hash(node: exp.Expr) -> tuple[str, str] | None:
+    inner = node.this.unnest() if isinstance(node.this, exp.Expression) else None
+    if isinstance(inner, exp.Concat) and not isinstance(inner, exp.ConcatWs):
+        parts = inner.expressions
+    elif isinstance(inner, exp.DPipe):
+        parts = list(inner.flatten())
+    else:
+        return None
+    fixed = [isinstance(part.unnest(), exp.Literal) for part in parts]
+    if all(one or other for one, other in pairwise(fixed)):
+        return None
+    return (
+        "is the same for other values: a and bc make one text with ab and c",
+        "a separator is between the values, as in CONCAT_WS",
+    )
 
 
 def _is_pattern(literal: exp.Literal) -> bool:
@@ -139,7 +204,7 @@ class _Comparison:
         return (value > end) == (self.above is not None)  # type: ignore[operator]
 
 
-def _describe_unreached_branch(node: exp.Case) -> tuple[str, str] | None:
+def _describe_unreached_branch(node: exp.Expr) -> tuple[str, str] | None:
     if node.this is not None:
         return None
     earlier: list[list[_Comparison]] = []
@@ -220,6 +285,50 @@ def _iterate_false_filters(select: ScopedSelect) -> Iterator[Slip]:
         differ = isinstance(part, exp.EQ) and both and sides[0] != sides[1]
         if differ or (isinstance(part, exp.Boolean) and not part.this):
             yield Slip(part, "in WHERE is never true, so there are no rows", "the condition goes")
+
+
+def _iterate_filters_up_to_a_day(select: ScopedSelect, types: ValueTypes) -> Iterator[Slip]:
+    """Yields filters that take a time up to the first moment of a day, and no moment after it."""
+    for part in _list_filters(select):
+        side, end = part.this, part.args.get("high")
+        if isinstance(part, exp.LTE):
+            end = part.expression
+        day = _read_constant(end)
+        is_day = isinstance(day, str) and _DAY.fullmatch(day) and day != EPOCH
+        if not is_day or not isinstance(side, exp.Column):
+            continue
+        kind = types.find_type(select, side)
+        if kind is not None and kind.this in _MOMENTS:
+            yield Slip(
+                part,
+                f"ends at midnight: `{side.name}` is a time, so the rest of {day} is left out",
+                "the time is below the next day",
+            )
+
+
+def _iterate_repeated_branches(operation: ScopedQuery) -> Iterator[Slip]:
+    """Yields a branch of UNION ALL that another branch is, too."""
+    node = operation.expression
+    if not isinstance(node, exp.Union) or node.args.get("distinct"):
+        return
+    first, second = (_spell_rows(side) for side in (node.this, node.expression))
+    if first == second:
+        yield Slip(
+            node.expression,
+            "in UNION ALL gives the rows of the other branch once more",
+            "the branch goes, or reads what it was written for",
+        )
+
+
+def _spell_rows(query: exp.Expr) -> str:
+    """Spells a SELECT; of one table, without the alias that this has."""
+    plain = query.unnest().copy()
+    tables = list(plain.find_all(exp.Table))
+    if len(tables) == 1:
+        tables[0].set("alias", None)
+        for column in plain.find_all(exp.Column):
+            column.set("table", None)
+    return plain.sql(dialect="spark")
 
 
 def _list_filters(select: ScopedSelect) -> list[exp.Expr]:

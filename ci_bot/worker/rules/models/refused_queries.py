@@ -1,0 +1,197 @@
+"""Queries that Spark refuses before it reads a row, because its analyzer finds no meaning in them.
+
+SQLMesh renders such a query and plans it; the build ends with an error. Only what Spark refuses in
+every version and mode is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from decimal import Decimal
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from ci_bot.protocol.rules import find_rule, quote_names
+from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
+from ci_bot.worker.rules.models.spark_functions import SPARK_FUNCTIONS
+from ci_bot.worker.rules.observation import RuleObservation
+from ci_bot.worker.sql import ModelQuery, ScopedSelect
+
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
+
+_DIALECTS = frozenset({"spark", "spark2", "databricks"})
+_CLAUSES = {exp.Where: "WHERE", exp.Join: "ON", exp.Group: "GROUP BY", exp.Having: "HAVING"}
+# What stands between an aggregate and the window that it is computed over.
+_AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
+_QUANTILES = (exp.Quantile, exp.ApproxQuantile)
+# Aggregates and windows; what reads other rows; what may be an aggregate of the team's own.
+_COMPUTED_APART = (
+    exp.AggFunc, exp.Filter, exp.Window, exp.Query, exp.Subquery, exp.Lambda, exp.Anonymous,
+)  # fmt: skip
+_SHOWN = 80
+
+
+@on_model
+class QueryRefused(ModelRule):
+    """A build of it ends with an error of Spark's analyzer."""
+
+    spec = find_rule("query-refused")
+
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
+        query = self.query_of(model)
+        if query is None or model.dialect not in _DIALECTS:
+            return
+        found: dict[str, tuple[str, str]] = {}
+        for select in query.root.selects:
+            found.update(_iterate_ungrouped(select))
+            found.update(_iterate_misplaced(select))
+        for node in query.tree.find_all(*_QUANTILES):
+            found.update(_iterate_wrong_quantiles(node))
+        for text, (why, clears) in found.items():
+            yield self.make_observation(
+                model,
+                f"Spark refuses `{text}`: {why}.",
+                clears,
+                subject=[text],
+                anchors=(text, text.partition("(")[0], "GROUP BY"),
+            )
+        yield from self._observe_unknown_functions(model, query)
+
+    def _observe_unknown_functions(
+        self, model: Model, query: ModelQuery
+    ) -> Iterator[RuleObservation]:
+        """Reports functions that neither Spark has nor another model of the project calls."""
+        unknown = {name for name in _list_called(query) if name not in SPARK_FUNCTIONS}
+        unknown -= self._list_called_by_others(model) if unknown else set()
+        if unknown:
+            yield self.make_observation(
+                model,
+                f"Spark has no function {quote_names(unknown)}: the build ends with an error, "
+                "unless the team registers it.",
+                "the function has Spark's name for it, or is registered wherever the model is "
+                "built",
+                subject=sorted(unknown),
+                severity="high",
+                anchors=tuple(unknown),
+            )
+
+    def _list_called_by_others(self, model: Model) -> set[str]:
+        return {
+            name
+            for fqn, names in self._called_by_model.items()
+            if fqn != model.fqn
+            for name in names
+        }
+
+    @cached_property
+    def _called_by_model(self) -> dict[str, set[str]]:
+        called: dict[str, set[str]] = {}
+        for fqn, other in self.project.models.items():
+            query = self.query_of(other)
+            called[fqn] = _list_called(query) if query is not None else set()
+        return called
+
+
+def _list_called(query: ModelQuery) -> set[str]:
+    """Lists the functions that SQLGlot does not know, in lower case, but those of a schema."""
+    return {
+        node.name.lower()
+        for node in query.tree.find_all(exp.Anonymous)
+        if not isinstance(node.parent, exp.Dot | exp.Hint)
+    }
+
+
+_Found = tuple[str, tuple[str, str]]
+
+
+def _iterate_ungrouped(select: ScopedSelect) -> Iterator[_Found]:
+    """Yields columns that have no one value in a group."""
+    group = select.node.args.get("group")
+    is_total = any(
+        _is_aggregate(node)
+        for node in select.find_all(exp.AggFunc)
+        if node.find_ancestor(*_CLAUSES, exp.Select) is select.node
+    )
+    if (group is None and not is_total) or select.groups_by_sets or select.pivoted:
+        return
+    if group is not None and group.args.get("all"):
+        return
+    keys = {_spell(key) for key in select.list_group_keys()}
+    for _, item in select.results:
+        for column in _iterate_bare_columns(item, keys):
+            if column.table.lower() in select.sources:
+                yield (
+                    column.sql(dialect="spark").replace("`", ""),
+                    (
+                        "it is neither in GROUP BY nor in an aggregate"
+                        if group is not None
+                        else "there is an aggregate beside it, and no GROUP BY",
+                        "GROUP BY has it, or an aggregate takes it",
+                    ),
+                )
+
+
+def _iterate_bare_columns(node: exp.Expr, keys: Collection[str]) -> Iterator[exp.Column]:
+    """Yields columns outside of aggregates and of what is a group's key."""
+    if _spell(node) in keys or isinstance(node, _COMPUTED_APART):
+        return
+    if isinstance(node, exp.Column):
+        if node.args.get("db") is None and not node.is_star:
+            yield node
+        return
+    for child in node.iter_expressions():
+        yield from _iterate_bare_columns(child, keys)
+
+
+def _spell(node: exp.Expr) -> str:
+    return node.unnest().sql(dialect="spark", normalize=True).replace("`", "").lower()
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    """Whether an aggregate makes one row of a group, and not a value beside each row."""
+    above = node.parent
+    while isinstance(above, _AROUND):
+        above = above.parent
+    return not isinstance(above, exp.Window)
+
+
+def _iterate_misplaced(select: ScopedSelect) -> Iterator[_Found]:
+    """Yields aggregates and windows where Spark takes none, and windows of distinct values."""
+    for node in select.find_all(exp.AggFunc, exp.Window):
+        text = node.sql(dialect="spark").replace("`", "")[:_SHOWN]
+        if isinstance(node, exp.Window):
+            if isinstance(node.this.this, exp.Distinct):
+                yield text, ("a window takes no DISTINCT", "rows are made distinct before")
+            place = _find_clause(node, select)
+            if place is not None:
+                yield text, (f"{place} takes no window", "QUALIFY or a subquery takes it")
+        elif _is_aggregate(node):
+            place = _find_clause(node, select)
+            if place is not None and place != "HAVING":
+                yield text, (f"{place} takes no aggregate", "HAVING or a subquery takes it")
+            outer = node.find_ancestor(exp.AggFunc, exp.Window, exp.Select)
+            if isinstance(outer, exp.AggFunc) and _is_aggregate(outer):
+                yield text, ("an aggregate of an aggregate has no rows", "a subquery comes first")
+
+
+def _find_clause(node: exp.Expr, select: ScopedSelect) -> str | None:
+    above = node.find_ancestor(*_CLAUSES, exp.Select)
+    if (
+        above is None
+        or isinstance(above.parent, exp.Filter)
+        or above.find_ancestor(exp.Select) is not select.node
+    ):
+        return None
+    return _CLAUSES.get(type(above))
+
+
+def _iterate_wrong_quantiles(node: exp.Expr) -> Iterator[_Found]:
+    share = node.args.get("quantile")
+    if not isinstance(share, exp.Literal) or share.is_string:
+        return
+    if not 0 <= Decimal(share.name) <= 1:
+        text = node.sql(dialect="spark").replace("`", "")[:_SHOWN]
+        yield text, ("the share of a percentile is between 0 and 1", "95 % are 0.95")

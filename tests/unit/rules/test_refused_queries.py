@@ -1,0 +1,43 @@
+"""A query that Spark refuses is no Go: the build would end with an error."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.rules.spark_refusals import REFUSED, RUNS, TABLES, UNKNOWN
+from tests.unit.rules.world import change, seen
+
+
+def list_severities(text: str, *, dialect: str = "spark", others: str = "") -> list[str]:
+    """The severities of the rule's findings for a new model."""
+    model = f"MODEL (name mart.new, kind FULL, dialect {dialect}); {text}"
+    stays = {"models/other.sql": others} if others else {}
+    inputs = change(stays, {**stays, "models/new.sql": model}, external=TABLES)
+    return [item.severity for item in seen(inputs, "query-refused") if item.model == "mart.new"]
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_query__that_spark_refuses__is_a_blocker(text: str) -> None:
+    assert list_severities(text) == ["blocker"]
+
+
+@pytest.mark.parametrize("text", RUNS)
+def test_query__that_spark_runs__is_quiet(text: str) -> None:
+    assert list_severities(text) == []
+
+
+@pytest.mark.parametrize("text", UNKNOWN)
+def test_function__that_spark_does_not_have__is_high(text: str) -> None:
+    assert list_severities(text) == ["high"]
+
+
+def test_function__that_another_model_calls__is_quiet() -> None:
+    """The project registers it: prod has it."""
+    other = (
+        "MODEL (name mart.other, kind FULL); SELECT to_jsonb(o.amount) AS a FROM raw.orders AS o"
+    )
+    assert list_severities(UNKNOWN[0], others=other) == []
+
+
+def test_query__of_another_engine__is_quiet() -> None:
+    assert list_severities(REFUSED[0], dialect="duckdb") == []
