@@ -45,7 +45,7 @@ class FilePattern:
             if at < len(self.names) and self.names[at] == _ANY_DEPTH:
                 again = (at, passed)
                 at += 1
-            elif at < len(self.names) and _fits_name(self.names[at], names[passed]):
+            elif at < len(self.names) and _fits_path_name(self.names[at], names[passed]):
                 at, passed = at + 1, passed + 1
             elif again is not None:
                 again = (again[0], again[1] + 1)
@@ -56,7 +56,7 @@ class FilePattern:
         return not self.only_below and all(name == _ANY_DEPTH for name in rest)
 
 
-def _fits_name(wanted: str | re.Pattern[str], name: str) -> bool:
+def _fits_path_name(wanted: str | re.Pattern[str], name: str) -> bool:
     return wanted == name if isinstance(wanted, str) else wanted.match(name) is not None
 
 
@@ -67,7 +67,7 @@ def read_pattern(pattern: str, *, below_stars: bool = True) -> FilePattern:
         below_stars: whether `a/*` also means what is in a directory there. CODEOWNERS says no.
     """
     inner = pattern.strip("/")
-    names = [_read_name(name) for name in re.split(r"/+", inner)]
+    names = [_compile_path_name(name) for name in re.split(r"/+", inner)]
     is_folder = pattern.endswith("/")
     is_deep = names[-1] == _ANY_DEPTH
     if is_deep:  # everything below, at any depth
@@ -80,7 +80,7 @@ def read_pattern(pattern: str, *, below_stars: bool = True) -> FilePattern:
     return FilePattern(tuple(names), is_folder or (is_deep and inner != _ANY_DEPTH), takes_below)
 
 
-def _read_name(name: str) -> str | re.Pattern[str]:
+def _compile_path_name(name: str) -> str | re.Pattern[str]:
     if name == _ANY_DEPTH or not re.search(r"[*?\[\\]", name):
         return name
     plain = re.sub(r"\*+", "*", _QUOTED.sub(lambda found: f"[{found[1]}]", name))

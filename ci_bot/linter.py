@@ -69,7 +69,7 @@ class _LintPolicy:
             if path.is_file():
                 with path.open("rb") as file:
                     content = file.read(MOST_POLICY_BYTES + 1)
-                files.append(_read_file(content, today))
+                files.append(_read_policy_file_for_linter(content, today))
         policy = Policy(tuple(files))
         scopes = policy.list_scopes()
         about = {view.names.short_name(fqn) for fqn in view.models}
@@ -102,7 +102,7 @@ class _LintPolicy:
         return next(iter(weighing.weigh_risks([risk]).counting), None)
 
 
-def _read_file(content: bytes, today: date) -> PolicyFile:
+def _read_policy_file_for_linter(content: bytes, today: date) -> PolicyFile:
     """The policy, or the failure that SQLMesh shows as a sentence."""
     try:
         return read_policy(
@@ -137,7 +137,7 @@ def _make_rule(kind: type[ModelRule]) -> type[ModelRule]:
             return [one for one in found if one is not None] or None
 
         def _violation_of(self, model: Model, observation: RuleObservation) -> Any:
-            path, text = _read_model(model, self._policy.roots)
+            path, text = _read_model_file_for_linter(model, self._policy.roots)
             name = self.project.names.short_name(model.fqn)
             risk = self._policy.weigh_observation(observation, name, path, text)
             if risk is None:
@@ -170,7 +170,7 @@ def _describe_weight_and_place(risk: Risk, place: Range | None) -> str:
     return f"{risk.severity}, line {place.start.line + 1}, column {place.start.character + 1}"
 
 
-def _read_model(model: Model, roots: list[Path]) -> tuple[str | None, str]:
+def _read_model_file_for_linter(model: Model, roots: list[Path]) -> tuple[str | None, str]:
     """The path of a model's file below its project, and its text; "" if it has none."""
     file = getattr(model, "_path", None)
     if file is None or not Path(file).is_file():

@@ -45,7 +45,7 @@ def read_written_prefix(text: str) -> WrittenPrefix:
     if KEY.rpartition(".")[2] not in text:
         return WrittenPrefix()
     try:
-        name = _read_key(text)
+        name = _read_yaml_text_at_key(text)
     except UnfitYaml:
         return WrittenPrefix(problem="stands in a file that is no YAML")
     except _NotPlainError as why:
@@ -62,7 +62,7 @@ def read_written_prefix(text: str) -> WrittenPrefix:
 def read_written_keys(text: str, path: str) -> list[str]:
     """The keys that stand at a place of a configuration; none if it cannot be read."""
     try:
-        node = _find_node(_without_templates(text), path.split("."))
+        node = _find_yaml_node_at_path(_without_templates(text), path.split("."))
     except UnfitYaml:
         return []
     if not isinstance(node, MappingNode):
@@ -70,11 +70,11 @@ def read_written_keys(text: str, path: str) -> list[str]:
     return [str(key.value) for key, _ in node.value if isinstance(key, ScalarNode)]
 
 
-def _read_key(text: str) -> str | None:
+def _read_yaml_text_at_key(text: str) -> str | None:
     """The text at `KEY`, None if nothing is written there."""
     if "{%" in text:
         raise _NotPlainError("stands in a file that a template makes")
-    node = _find_node(_without_templates(text), KEY.split("."))
+    node = _find_yaml_node_at_path(_without_templates(text), KEY.split("."))
     if node is None or node.tag == _NULL:
         return None
     if not isinstance(node, ScalarNode) or node.tag != _TEXT:
@@ -91,7 +91,7 @@ def _without_templates(text: str) -> str:
     return replace_templates(without_remarks, lambda _: f"{_UNKNOWN}{next(numbers)}", (EXPRESSION,))
 
 
-def _find_node(text: str, path: list[str]) -> Node | None:
+def _find_yaml_node_at_path(text: str, path: list[str]) -> Node | None:
     """What stands at a place of a YAML document; None if nothing does.
 
     Raises:

@@ -143,7 +143,7 @@ def read_yaml(text: str) -> Any:
     with _translate_errors(text):
         reader = _make_reader(_BoundedParser)
         root = _compose_document(reader, text)
-        if _count_nodes(root, {}) > MOST_NODES:
+        if _count_yaml_nodes(root, {}) > MOST_NODES:
             raise EndlessYaml("it is too much with its aliases written out", 1)
         return None if root is None else reader.constructor.construct_document(root)
 
@@ -211,7 +211,7 @@ def _refuse_repeated_keys(node: MappingNode) -> None:
     for key in (key for key, _ in node.value if isinstance(key, ScalarNode)):
         line = key.start_mark.line + 1
         if key.value in lines:
-            shown = _shorten_text(key.value)
+            shown = _shorten_yaml_error_text(key.value)
             raise UnfitYaml(f"the key `{shown}` stands in line {lines[key.value]}, too", line)
         lines[key.value] = line
 
@@ -222,7 +222,7 @@ def _list_children(node: Node) -> list[Node]:
     return list(node.value) if isinstance(node, SequenceNode) else []
 
 
-def _count_nodes(node: Node | None, known: dict[int, int]) -> int:
+def _count_yaml_nodes(node: Node | None, known: dict[int, int]) -> int:
     """How many nodes there are with every alias written out.
 
     Args:
@@ -233,7 +233,7 @@ def _count_nodes(node: Node | None, known: dict[int, int]) -> int:
         return 1
     if id(node) not in known:
         known[id(node)] = MOST_NODES + 1
-        known[id(node)] = 1 + sum(_count_nodes(child, known) for child in _list_children(node))
+        known[id(node)] = 1 + sum(_count_yaml_nodes(child, known) for child in _list_children(node))
     return known[id(node)]
 
 
@@ -273,6 +273,6 @@ def _parse_scalar(node: ScalarNode) -> Any:
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
-def _shorten_text(text: str) -> str:
+def _shorten_yaml_error_text(text: str) -> str:
     plain = "".join(letter if letter.isprintable() else "?" for letter in text)
     return plain[:60].replace("`", "'")

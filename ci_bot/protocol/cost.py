@@ -231,10 +231,10 @@ def format_duration(seconds: float) -> str:
     if whole < _MINUTE:
         return f"{whole} s"
     if whole < _HOUR:
-        return _format_pair(whole, _MINUTE, "min", 1, "s")
+        return _format_duration_in_two_units(whole, _MINUTE, "min", 1, "s")
     if whole < _DAY:
-        return _format_pair(whole, _HOUR, "h", _MINUTE, "min")
-    return _format_pair(whole, _DAY, "d", _HOUR, "h")
+        return _format_duration_in_two_units(whole, _HOUR, "h", _MINUTE, "min")
+    return _format_duration_in_two_units(whole, _DAY, "d", _HOUR, "h")
 
 
 def executor_time(hours: float) -> str:
@@ -246,7 +246,9 @@ def executor_time(hours: float) -> str:
     return format_duration(seconds) if seconds < _DAY else f"{round(hours):,} h"
 
 
-def _format_pair(seconds: int, large: int, large_name: str, small: int, small_name: str) -> str:
+def _format_duration_in_two_units(
+    seconds: int, large: int, large_name: str, small: int, small_name: str
+) -> str:
     rest = seconds % large // small
     return f"{seconds // large} {large_name}" + (f" {rest} {small_name}" if rest else "")
 

@@ -228,14 +228,14 @@ def parse_declaration(text: str) -> RuleSpec:
         title=fields["title"],
         severity=cast("Severity", fields["severity"]),
         scope=cast("Scope", fields["scope"]),
-        needs=_parse_list(fields["needs"]),
+        needs=_parse_rule_page_list(fields["needs"]),
         also=tuple(also.split("; ")) if also else (),
         topic=fields["topic"],
-        cleared_by=_parse_list(fields.get("cleared_by", "[]")),
+        cleared_by=_parse_rule_page_list(fields.get("cleared_by", "[]")),
     )
 
 
-def _parse_list(text: str) -> tuple[str, ...]:
+def _parse_rule_page_list(text: str) -> tuple[str, ...]:
     names = text.strip("[]")
     return tuple(names.split(", ")) if names else ()
 

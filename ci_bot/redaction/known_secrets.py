@@ -355,7 +355,7 @@ class _SecretParts:
 
 def _parse_document(text: str) -> Any:
     """The JSON object or list that `text` is, plain or in base64; None if it is none."""
-    for candidate in (text, _decode_text(text)):
+    for candidate in (text, _decode_secret_from_base64(text)):
         if candidate.lstrip()[:1] in ("{", "["):
             try:
                 found = json.loads(candidate, strict=False)
@@ -366,7 +366,7 @@ def _parse_document(text: str) -> Any:
     return None
 
 
-def _decode_text(text: str) -> str:
+def _decode_secret_from_base64(text: str) -> str:
     if not _BASE64.fullmatch(text):
         return ""
     joined = "".join(text.split()).replace("-", "+").replace("_", "/").rstrip("=")

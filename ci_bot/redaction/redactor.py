@@ -320,14 +320,14 @@ def redact_document(document: _Document, redact: Redact) -> _Document:
     changed = {}
     for name in _list_redacted_fields(type(document)):
         value = getattr(document, name)
-        redacted = _redact_value(value, redact)
+        redacted = _redact_json_value(value, redact)
         if redacted is not value:
             changed[name] = redacted
     # The copy needs no validation: no text has become longer.
     return document.model_copy(update=changed) if changed else document
 
 
-def _redact_value(value: Any, redact: Redact) -> Any:
+def _redact_json_value(value: Any, redact: Redact) -> Any:
     """The value without secrets; the same object if it has none."""
     if isinstance(value, str):
         redacted = redact(value)
@@ -335,11 +335,12 @@ def _redact_value(value: Any, redact: Redact) -> Any:
     if isinstance(value, BaseModel):
         return redact_document(value, redact)
     if isinstance(value, list | tuple):
-        parts = [_redact_value(item, redact) for item in value]
+        parts = [_redact_json_value(item, redact) for item in value]
         return value if all(map(is_, parts, value)) else type(value)(parts)
     if isinstance(value, dict):
         pairs = [
-            (_redact_value(key, redact), _redact_value(item, redact)) for key, item in value.items()
+            (_redact_json_value(key, redact), _redact_json_value(item, redact))
+            for key, item in value.items()
         ]
         same = all(
             key is before and item is old

@@ -97,7 +97,9 @@ def choose_activity(  # noqa: PLR0911 - one return per event
         case MergeGroupEvent():
             return _choose_activity_for_merge_group(event, inputs.mode)
         case OtherEvent():
-            return NothingToDo(f"The event `{_clean_name(event.name)}` asks for nothing here.")
+            return NothingToDo(
+                f"The event `{_clean_github_name(event.name)}` asks for nothing here."
+            )
         case _:  # pragma: no cover - mypy proves that this cannot be reached
             assert_never(event)
 
@@ -133,7 +135,8 @@ def _choose_activity_for_pull_request(event: PullRequestEvent, mode: Mode) -> Ac
         )
     if event.action not in REVIEWED_ACTIONS and not event.retargeted:
         return NothingToDo(
-            f"`pull_request` {_clean_name(event.action)} changes nothing that a plan depends on."
+            f"`pull_request` {_clean_github_name(event.action)} changes nothing that a plan "
+            "depends on."
         )
     if mode == "cleanup":
         return NothingToDo("The pull request is open, and `mode: cleanup` serves closed ones.")
@@ -328,6 +331,6 @@ def _parse_positive_number_input(inputs: Mapping[str, str], name: str) -> int | 
     return int(text)
 
 
-def _clean_name(text: str) -> str:
+def _clean_github_name(text: str) -> str:
     """A name that GitHub sent, fit for a notice."""
     return "".join(letter for letter in text if letter.isalnum() or letter in "_-")[:50]

@@ -273,7 +273,7 @@ class _ActionStepFile:
         if self._path is None:
             return
         try:
-            _append_text(self._path, text)
+            _append_to_command_file(self._path, text)
         except OSError as error:
             self.warn_once(error.strerror or type(error).__name__)
 
@@ -357,7 +357,7 @@ class ActionStepSummary:
             self._file.append_lines(text)
 
 
-def _append_text(path: Path, text: str) -> None:
+def _append_to_command_file(path: Path, text: str) -> None:
     with path.open("ab+", buffering=0) as file:
         there = file.tell()
         if there > 0:

@@ -238,7 +238,7 @@ def run_command_guarded(activity: Callable[[Machine], int]) -> NoReturn:
             replace(make_process_machine(), verbose=verbose, color=get_color_option(context))
         )
     except (BotError, RunCancelled) as error:
-        code = _print_failure(error)
+        code = _print_command_failure(error)
     except BrokenPipeError:
         # Whoever read the output has gone; the interpreter must not complain about it at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -246,11 +246,11 @@ def run_command_guarded(activity: Callable[[Machine], int]) -> NoReturn:
     except Exception as error:
         if verbose:
             print_crash(error)
-        code = _print_failure(make_unforeseen_error(error))
+        code = _print_command_failure(make_unforeseen_error(error))
     raise SystemExit(code)
 
 
-def _print_failure(error: BotError | RunCancelled) -> int:
+def _print_command_failure(error: BotError | RunCancelled) -> int:
     """Says what is wrong, and how to fix it; returns the exit code."""
     from ci_bot.bot.report import describe_error
 

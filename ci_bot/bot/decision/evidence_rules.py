@@ -215,7 +215,7 @@ def judge_risk_of_failing_tests(
     tests = facts.checks.tests
     for failure in tests.failures:
         first = next((line for line in failure.message.splitlines() if line.strip()), "")
-        blame = _blame_failure(failure)
+        blame = _blame_unit_test_failure(failure)
         yield make_risk(
             blame.spec,
             f"Unit test `{failure.name}` fails: {(failure.cause or first).rstrip('.')}. "
@@ -234,7 +234,7 @@ def judge_risk_of_failing_tests(
         )
 
 
-def _blame_failure(failure: TestFailure) -> _BlameForRisk:
+def _blame_unit_test_failure(failure: TestFailure) -> _BlameForRisk:
     if failure.on_base == "failed":
         return _BEFORE
     if failure.on_base == "unknown" and failure.touched is False:

@@ -86,7 +86,7 @@ def sort_load_failures_for_decision(
     ]
     new = [failure for failure in head if failure not in old]
     return SortedFailuresForDecision(
-        tuple(sorted(new, key=lambda f: _order_failure(f, changed_files))), tuple(old)
+        tuple(sorted(new, key=lambda f: _get_order_of_load_failure(f, changed_files))), tuple(old)
     )
 
 
@@ -94,7 +94,7 @@ def combine_load_failures_for_decision(
     found: SortedFailuresForDecision, *, base_is_broken: bool
 ) -> Failure:
     """Combines the pull request's own failures: the first, with the names of the others."""
-    first, *others = sorted(found.new, key=_rank_failure)
+    first, *others = sorted(found.new, key=_rank_load_failure)
     also = sorted({failure.path for failure in others if failure.path} - {first.path})
     lines = [first.message]
     if also:
@@ -120,7 +120,7 @@ def _is_prose(path: str) -> bool:
     )
 
 
-def _rank_failure(failure: Failure) -> tuple[bool, bool, bool, str, int]:
+def _rank_load_failure(failure: Failure) -> tuple[bool, bool, bool, str, int]:
     """What others may follow from comes first, then by place: chance decides what is met first."""
     path = failure.path or ""
     late = failure.stage != "configuration"
@@ -141,6 +141,8 @@ def _is_failure_touched(failure: Failure, changed_files: Collection[str]) -> boo
     )
 
 
-def _order_failure(failure: Failure, changed_files: Collection[str]) -> tuple[bool, str]:
+def _get_order_of_load_failure(
+    failure: Failure, changed_files: Collection[str]
+) -> tuple[bool, str]:
     """The pull request's own files first; then by name, so that equal facts give equal words."""
     return failure.path not in changed_files, failure.path or ""

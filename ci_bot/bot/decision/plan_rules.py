@@ -113,10 +113,10 @@ def _find_blamed_model(message: str, changed_files: tuple[str, ...]) -> str | No
     named = [match.group(0) for match in _FQN.finditer(message)]
     stems = {PurePosixPath(path).stem.lower() for path in changed_files}
     changed = [name for name in named if name.strip('"`').split(".")[-1].strip('"`') in stems]
-    return next(map(_name_model, changed or named), None)
+    return next(map(_name_model_of_plan_message, changed or named), None)
 
 
-def _name_model(fqn: str) -> str:
+def _name_model_of_plan_message(fqn: str) -> str:
     """A name of SQLMesh's messages as reports have it: its catalog is taken for the default one."""
     return ".".join(part.strip('"`') for part in re.findall(_PART, fqn)[-2:])
 

@@ -210,7 +210,7 @@ def _describe_reading(reader: ReaderAtRisk) -> str:
         return "reads all columns"
     if not reader.columns:
         return "reads which rows there are"
-    return f"reads {_name_columns(reader.columns)}"
+    return f"reads {_name_columns_read_outside(reader.columns)}"
 
 
 def _describe_effects(reader: ReaderAtRisk, changed: JudgedModelChange) -> str:
@@ -233,7 +233,7 @@ def _describe_effects(reader: ReaderAtRisk, changed: JudgedModelChange) -> str:
 
 def _describe_effect(effect: ColumnEffect, names: Sequence[str], changed: JudgedModelChange) -> str:
     one = len(names) == 1
-    shown = _name_columns(names)
+    shown = _name_columns_read_outside(names)
     if effect == "dropped":
         new = changed.replaced_by
         instead = f" ({quote_exposure(new)} of the same type is new)" if one and new else ""
@@ -245,7 +245,7 @@ def _describe_effect(effect: ColumnEffect, names: Sequence[str], changed: Judged
     return f"{shown} {'has' if one else 'have'} other values"
 
 
-def _name_columns(names: Sequence[str]) -> str:
+def _name_columns_read_outside(names: Sequence[str]) -> str:
     shown = ", ".join(map(quote_exposure, names[:_COLUMNS_SHOWN]))
     rest = len(names) - _COLUMNS_SHOWN
     return f"{shown} and {rest} more" if rest > 0 else shown
@@ -391,7 +391,7 @@ def _judge_risk_of_dropped_columns(change: Change, read: list[ColumnChange]) -> 
         "the readers no longer use the column, or it stays"
         if len(read) == 1
         else "the readers no longer use the columns, or the columns stay",
-        subject=_list_columns(read),
+        subject=_join_changed_columns(read),
         severity="blocker",
         model=change.model,
         path=change.path,
@@ -419,11 +419,11 @@ def _make_risk_of_dropped_columns(
         if outside
         else f"the owner confirms that nobody outside the project reads {it}",
         severity=None if own else "low",
-        subject=_list_columns(unread),
+        subject=_join_changed_columns(unread),
         model=change.model,
         path=change.path,
     )
 
 
-def _list_columns(changes: list[ColumnChange]) -> str:
+def _join_changed_columns(changes: list[ColumnChange]) -> str:
     return ", ".join(sorted(change.name for change in changes))

@@ -136,7 +136,7 @@ def _describe_rebuilt_readers(work: JudgedWork, readers: list[str]) -> str:
     return text + (f"; old rows can change in {quote_names(reached)}" if reached else "")
 
 
-def _join_subjects(subjects: list[str]) -> str:
+def _choose_is_or_are(subjects: list[str]) -> str:
     return "is" if len(subjects) == 1 else "are"
 
 
@@ -207,7 +207,8 @@ def _describe_readers_past_numbers(change: Change, readers: list[str], old_rows:
     else:
         keep = "keeps" if len(readers) == 1 else "keep"
         below = (
-            f"{count_noun(len(readers), 'model')} below {_join_subjects(readers)} not rebuilt and "
+            f"{count_noun(len(readers), 'model')} below {_choose_is_or_are(readers)} not rebuilt "
+            "and "
             f"{keep} the "
             f"old rows ({quote_names(readers)})"
         )
@@ -324,7 +325,8 @@ def find_code_on_load(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
     elif there:
         sentences.append(
             "This pull request could falsify this report: it is not known which files were opened "
-            f"while the project was loaded, and {quote_names(there)} {_join_subjects(there)} code."
+            f"while the project was loaded, and {quote_names(there)} {_choose_is_or_are(there)} "
+            "code."
         )
     if removed:
         one = len(removed) == 1
@@ -377,7 +379,7 @@ def judge_amount_risk(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
         yield make_risk(
             INTERVAL_LIMIT,
             f"{count_noun(total, 'interval')} to build "
-            f"{_describe_place(work.where, facts)}; the limit{whose} is {limit:,}.",
+            f"{_describe_place_of_plan_work(work.where, facts)}; the limit{whose} is {limit:,}.",
             "the plan is smaller (`start`, `select-model`), or `max-intervals` is raised"
             if work.where == "environment"
             else "the change rebuilds less, or `max-intervals` is raised",
@@ -388,7 +390,7 @@ def _describe_environment(where: Where, environment: str) -> str:
     return reports.SENTENCES.after_merge if where == "prod" else f"in `{environment}`"
 
 
-def _describe_place(where: Where, facts: ReviewFacts) -> str:
+def _describe_place_of_plan_work(where: Where, facts: ReviewFacts) -> str:
     """Where and when the work of a whole plan is done: prod's can be that of the merge, that of
     the run after it, or both."""
     plan = facts.prod_plan
@@ -412,7 +414,7 @@ def find_budget_risks(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
         yield make_risk(
             OVER_BUDGET,
             f"{'At least' if dearest.unknown else 'About'} {executor_time(middle)} of executor "
-            f"time {_describe_place(where, facts)}{_describe_unknown_cost(dearest)}; "
+            f"time {_describe_place_of_plan_work(where, facts)}{_describe_unknown_cost(dearest)}; "
             f"the limit is {executor_time(cap)}.",
             clears,
         )
@@ -433,7 +435,7 @@ def find_budget_risks(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
         yield make_risk(
             NOT_KNOWN,
             f"Whether the limit of {executor_time(cap)} holds "
-            f"{_describe_place(where, facts)} is not known: {known} is expected"
+            f"{_describe_place_of_plan_work(where, facts)} is not known: {known} is expected"
             f"{_describe_unknown_cost(cost)}.",
             "an apply has left the figures of these models in the ledger",
         )

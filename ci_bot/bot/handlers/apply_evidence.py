@@ -126,7 +126,7 @@ def publish_refused_apply(
 
     def post_refusal() -> bool:
         if does_comment_hold_apply_evidence(marker):
-            return _post_note(
+            return _post_note_on_apply(
                 publisher, "refused", refusal.message, marker.plan if marker else None
             )
         return _may_show_in_comment(marker) and publisher.try_post(
@@ -214,7 +214,7 @@ def publish_apply(
             return True
         if does_comment_hold_apply_evidence(marker) and document.result == "refused":
             why = document.failure.message if document.failure else "The apply was refused."
-            return _post_note(publisher, "refused", why, document.plan_id)
+            return _post_note_on_apply(publisher, "refused", why, document.plan_id)
         phase = apply_phase(document.result)
         return _may_show_in_comment(marker) and publisher.try_post(
             phase, CommentMarkerFacts.from_marker(marker), render
@@ -250,7 +250,7 @@ def _refuse_apply_without_reviewed_sets(document: ApplyDocument) -> ApplyRefusal
 
 
 def _notify_of_apply(publisher: HandlerPublisher, document: ApplyDocument) -> None:
-    _post_note(publisher, document.result, _describe_end(document), document.plan_id)
+    _post_note_on_apply(publisher, document.result, _describe_end(document), document.plan_id)
 
 
 def _describe_end(document: ApplyDocument) -> str:
@@ -260,7 +260,7 @@ def _describe_end(document: ApplyDocument) -> str:
     return document.failure.message if document.failure else "The apply failed."
 
 
-def _post_note(
+def _post_note_on_apply(
     publisher: HandlerPublisher, result: ApplyResult, summary: str, plan_id: PlanId | None
 ) -> bool:
     text = notices.render_apply_ended_notice(

@@ -126,7 +126,7 @@ def make_witness_test_on_laptop(
     if one is None:
         raise BadInput(
             f"The change edits no query of a model {quote_value(model)}.",
-            hint=_list_models(known.model for known in report.executions),
+            hint=_describe_models_with_changed_query(known.model for known in report.executions),
         )
     if one.witness is None:
         raise RequestRefused(
@@ -197,7 +197,7 @@ def _explain_absent_witness(one: ModelExecution) -> str:
     return f"it was not tried on both versions: {one.reason or one.result}"
 
 
-def _list_models(models: Iterable[str]) -> str:
+def _describe_models_with_changed_query(models: Iterable[str]) -> str:
     named = [f"`{name}`" for name in models]
     if not named:
         return "The change edits no query."

@@ -144,10 +144,10 @@ def watch_project(machine: Machine, places: Iterable[Path], review: Callable[[],
             review()
             while True:
                 try:  # also while it is said: who reads it may end it at once
-                    _print_line(machine, f"watching {len(seen):,} files; Ctrl-C ends it")
+                    _print_watch_line(machine, f"watching {len(seen):,} files; Ctrl-C ends it")
                     seen = _wait_for_change(machine, directories, seen)
                 except RunCancelled as error:
-                    _print_line(machine, "ended")
+                    _print_watch_line(machine, "ended")
                     return error.exit_code
                 _review_again(machine, review)
     finally:
@@ -195,7 +195,7 @@ def _list_watched_files(directory: Path) -> Iterator[str]:
         yield from (os.path.join(folder, one) for one in files if one.endswith(_READ))  # noqa: PTH118 - a text, too
 
 
-def _print_line(machine: Machine, text: str) -> None:
+def _print_watch_line(machine: Machine, text: str) -> None:
     print(f"watch: {text}", file=machine.log, flush=True)
 
 

@@ -319,7 +319,7 @@ def _compare_policy_exposures(before: Policy, after: Policy) -> Iterator[PolicyC
     ):
         if names:
             listed = severity_overrides.list_names_in_policy_entry(
-                sorted(map(_normalize_name, names))
+                sorted(map(_normalize_policy_name, names))
             )
             one = "exposure" if len(names) == 1 else "exposures"
             paths = {item.path for item in (*after.exposures, *before.exposures)}
@@ -336,7 +336,7 @@ def _map_policy_exposures(policy: Policy) -> dict[str, list[object]]:
     return found
 
 
-def _normalize_name(name: str) -> str:
+def _normalize_policy_name(name: str) -> str:
     return name.replace("`", "'")
 
 

@@ -75,7 +75,8 @@ def list_exposures_in_policy_entries(files: Sequence[PolicyFile]) -> list[Policy
             accounts=tuple(filter(is_account_in_policy, entry.owner or ())),
             contacts=tuple(name for name in entry.owner or () if not is_account_in_policy(name)),
             reads={
-                model: _lower_columns(columns) for model, columns in (entry.reads or {}).items()
+                model: _lower_exposed_columns(columns)
+                for model, columns in (entry.reads or {}).items()
             },
             path=entry.path,
             line=entry.line,
@@ -121,14 +122,14 @@ def _convert_to_texts(value: Any) -> Any:
     return [value] if isinstance(value, str) else [] if value is None else value
 
 
-def _validate_text(text: str) -> str:
+def _validate_exposure_text(text: str) -> str:
     plain = " ".join(text.split())
     if not plain or not plain.isprintable():
         raise ValueError("must hold printable characters")
     return plain
 
 
-_Text = Annotated[str, Field(max_length=500), AfterValidator(_validate_text)]
+_Text = Annotated[str, Field(max_length=500), AfterValidator(_validate_exposure_text)]
 _Texts = Annotated[list[_Text], Field(max_length=500), BeforeValidator(_convert_to_texts)]
 
 
@@ -200,7 +201,7 @@ def _make_listed_policy_exposure(
     for text in item.depends_on:
         model = read_dependency_of_exposure(text)
         if model is not None:
-            reads[model] = _lower_columns(columns.get(text, columns.get(model)))
+            reads[model] = _lower_exposed_columns(columns.get(text, columns.get(model)))
     return PolicyExposure(
         name=item.label or item.name,
         accounts=(*accounts, *filter(is_account_in_policy, owners)),
@@ -225,7 +226,7 @@ def read_dependency_of_exposure(text: str) -> str | None:
     return None if _OTHER_NODE.fullmatch(plain) else plain
 
 
-def _lower_columns(columns: Sequence[str] | None) -> ExposedColumns:
+def _lower_exposed_columns(columns: Sequence[str] | None) -> ExposedColumns:
     return None if columns is None else tuple(dict.fromkeys(name.lower() for name in columns))
 
 

@@ -66,7 +66,7 @@ def read_python_config(text: str) -> PythonFactsForSetup | None:
                 isinstance(statement, ast.Assign)
                 and _find_name_assigned(statement) in used & names.keys()
             ):
-                _visit_node(statement, (), None, facts, names)
+                _visit_python_config_node(statement, (), None, facts, names)
     except RecursionError:
         return None
     return facts
@@ -87,7 +87,7 @@ def _find_name_assigned(statement: ast.Assign) -> str:
     return target.id if len(statement.targets) == 1 and isinstance(target, ast.Name) else ""
 
 
-def _visit_node(
+def _visit_python_config_node(
     node: ast.AST,
     path: tuple[str, ...],
     gateway: str | None,
@@ -97,7 +97,7 @@ def _visit_node(
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names:
         # Read again where it is used; without the name, so that nothing goes round in circles.
         rest = {name: value for name, value in names.items() if name != node.id}
-        _visit_node(names[node.id], path, gateway, facts, rest)
+        _visit_python_config_node(names[node.id], path, gateway, facts, rest)
         return
     use = _read_variable(node, path, gateway)
     if use is not None:
@@ -106,22 +106,22 @@ def _visit_node(
     if isinstance(node, ast.Call):
         _note_call(node, path, gateway, facts)
         for argument in node.args:
-            _visit_node(argument, path, gateway, facts, names)
+            _visit_python_config_node(argument, path, gateway, facts, names)
         for keyword in node.keywords:
             name = keyword.arg or ""
             if name == "gateways" and isinstance(keyword.value, ast.Dict):
-                for key, value in _iterate_entries(keyword.value):
+                for key, value in _iterate_python_dictionary_entries(keyword.value):
                     facts.gateways = (*facts.gateways, key)
-                    _visit_node(value, ("gateways", key), key, facts, names)
+                    _visit_python_config_node(value, ("gateways", key), key, facts, names)
             else:
-                _visit_node(keyword.value, (*path, name), gateway, facts, names)
+                _visit_python_config_node(keyword.value, (*path, name), gateway, facts, names)
         return
     if isinstance(node, ast.Dict):
-        for key, value in _iterate_entries(node):
-            _visit_node(value, (*path, key) if key else path, gateway, facts, names)
+        for key, value in _iterate_python_dictionary_entries(node):
+            _visit_python_config_node(value, (*path, key) if key else path, gateway, facts, names)
         return
     for child in ast.iter_child_nodes(node):
-        _visit_node(child, path, gateway, facts, names)
+        _visit_python_config_node(child, path, gateway, facts, names)
 
 
 def _note_call(
@@ -149,7 +149,7 @@ def _derive_engine_name(class_name: str) -> str:
     )
 
 
-def _iterate_entries(node: ast.Dict) -> Iterator[tuple[str, ast.expr]]:
+def _iterate_python_dictionary_entries(node: ast.Dict) -> Iterator[tuple[str, ast.expr]]:
     for key, value in zip(node.keys, node.values, strict=True):
         yield str(key.value) if isinstance(key, ast.Constant) else "", value
 

@@ -360,7 +360,7 @@ def _write_setup_files(target: Path, compared: Sequence[ComparedSetupFile]) -> N
                     opened.write(file.text)
                 Path(name).chmod(0o644)
     except OSError as error:
-        _remove_parts(waiting)
+        _remove_waiting_workflow_files(waiting)
         raise BadInput(
             f"{CANNOT_WRITE} {target}: {error.strerror}. Nothing was written.",
             hint="Make it writable for this account, or name another directory with `--output`.",
@@ -370,7 +370,7 @@ def _write_setup_files(target: Path, compared: Sequence[ComparedSetupFile]) -> N
         for part, path in waiting:
             part.replace(path)
     except OSError as error:
-        _remove_parts(waiting)
+        _remove_waiting_workflow_files(waiting)
         raise BotError(
             f"Not all files could be written to {target}: {error.strerror}.",
             hint="Run the command again: it writes what is missing.",
@@ -378,7 +378,7 @@ def _write_setup_files(target: Path, compared: Sequence[ComparedSetupFile]) -> N
         ) from error
 
 
-def _remove_parts(waiting: Iterable[tuple[Path, Path]]) -> None:
+def _remove_waiting_workflow_files(waiting: Iterable[tuple[Path, Path]]) -> None:
     """Removes what waits beside its place and was not renamed."""
     for part, _ in waiting:
         part.unlink(missing_ok=True)

@@ -167,7 +167,7 @@ class BatchMeter:
         found: dict[str, list[MeteredBatch]] = {}
         for batch in batches:
             found.setdefault(batch.model, []).append(batch)
-        return {model: _meter_model(each, parts) for model, each in found.items()}
+        return {model: _meter_model_batches(each, parts) for model, each in found.items()}
 
     def _open_store(self) -> None:
         self._store = self._make()
@@ -210,7 +210,7 @@ def _make_span(batch: MeteredBatch, now: float) -> BusySpan:
     return BusySpan(key=batch.group, start=batch.start, end=end, used=used)
 
 
-def _meter_model(
+def _meter_model_batches(
     batches: Sequence[MeteredBatch], parts: Mapping[str, AllocatedExecutorTime]
 ) -> MeteredModel:
     done = [batch for batch in batches if batch.done]

@@ -219,11 +219,11 @@ def map_physical_tables(infos: Iterable[Any]) -> dict[str, str]:
         infos: What prod's environment says of its snapshots.
     """
     models = [info for info in infos if info.is_model and not info.is_symbolic]
-    names = {info.name: _normalize_name(info.name) for info in models}
+    names = {info.name: _normalize_column_name_of_log(info.name) for info in models}
     prefixes = {name.removesuffix(_drop_catalog(name)) for name in names.values()}
     prefix = prefixes.pop() if len(prefixes) == 1 else ""
     return {
-        _VERSION.sub("", _drop_catalog(_normalize_name(info.table_name()).lower())): (
+        _VERSION.sub("", _drop_catalog(_normalize_column_name_of_log(info.table_name()).lower())): (
             names[info.name].removeprefix(prefix)
         )
         for info in models
@@ -235,7 +235,7 @@ def _drop_catalog(name: str) -> str:
     return ".".join(name.split(".")[-2:])
 
 
-def _normalize_name(name: str) -> str:
+def _normalize_column_name_of_log(name: str) -> str:
     return name.replace('"', "").replace("`", "")
 
 
@@ -277,7 +277,7 @@ def find_readers_in_event_logs(
         progress(f"reading {log.name}")
         reads = EventLogReads(models, oldest)
         try:
-            _read_parts(files, log, reads)
+            _read_event_log_parts(files, log, reads)
         except OSError as error:
             found.counts["unreadable"] += 1
             found.remark = found.remark or extract_sentence_of_error(error)[:4_000]
@@ -288,7 +288,7 @@ def find_readers_in_event_logs(
     return found
 
 
-def _read_parts(files: EventLogFiles, log: EventLog, reads: EventLogReads) -> None:
+def _read_event_log_parts(files: EventLogFiles, log: EventLog, reads: EventLogReads) -> None:
     for part in log.parts:
         reads.read_lines(files.read_lines(part))
         if not is_readable_event_log_version(reads.spark):

@@ -117,7 +117,7 @@ def is_compressed_event_log(name: str) -> bool:
     return name.removesuffix(IN_PROGRESS).removesuffix(_COMPACT).endswith(_CODECS)
 
 
-def _iterate_lines(file: BinaryIO) -> Iterator[bytes]:
+def _iterate_event_log_lines(file: BinaryIO) -> Iterator[bytes]:
     """The lines of a file; of one that is too long its beginning, which is no event."""
     while line := file.readline(MOST_LINE_BYTES):
         yield line
@@ -148,10 +148,10 @@ class LocalEventLogFiles:
     def read_lines(self, entry: ListedEventLogFile) -> Iterator[bytes]:
         if is_compressed_event_log(entry.name):
             with self._decompressed(entry.path) as plain, Path(plain).open("rb") as file:
-                yield from _iterate_lines(file)
+                yield from _iterate_event_log_lines(file)
         else:
             with Path(entry.path).open("rb") as file:
-                yield from _iterate_lines(file)
+                yield from _iterate_event_log_lines(file)
 
 
 class HadoopEventLogFiles:
@@ -186,7 +186,7 @@ class HadoopEventLogFiles:
 
     def read_lines(self, entry: ListedEventLogFile) -> Iterator[bytes]:
         with self.decompress_log(entry.path) as plain, Path(plain).open("rb") as file:
-            yield from _iterate_lines(file)
+            yield from _iterate_event_log_lines(file)
 
     @contextmanager
     def decompress_log(self, path: str) -> Iterator[str]:

@@ -143,14 +143,16 @@ def _fit_prod_columns(query: exp.Query, parent: Snapshot, prod: Snapshot | None)
 
     # The subqueries contain the table, too, so list the nodes before replacing any.
     for node in [
-        each for each in query.find_all(exp.Table) if _split_name(each) == _split_name(table)
+        each
+        for each in query.find_all(exp.Table)
+        if _split_input_table_name(each) == _split_input_table_name(table)
     ]:
         shaped = exp.select(*nulls) if prod is None else exp.select("*", *nulls).from_(table.copy())
         node.replace(shaped.subquery(node.alias or table.name))
     return query
 
 
-def _split_name(table: exp.Table) -> tuple[str, ...]:
+def _split_input_table_name(table: exp.Table) -> tuple[str, ...]:
     return tuple(part.name for part in table.parts)
 
 
@@ -316,12 +318,12 @@ class InputSizes:
             PySparkException, Py4JError: Spark cannot analyse it.
         """
         plan = self._session.sql(sql)._jdf.queryExecution().optimizedPlan()
-        plans = [plan, *_iterate_items(plan.subqueriesAll())]
+        plans = [plan, *_iterate_scala_sequence(plan.subqueriesAll())]
         leaves: list[Any] = []
         needed: set[str] = set()
         for each in plans:
             needed |= _list_ids(each.output())
-            for node in _iterate_nodes(each):
+            for node in _iterate_spark_plan_nodes(each):
                 if node.children().isEmpty():
                     leaves.append(node)
                 else:
@@ -425,12 +427,12 @@ def _read_id(attribute: str) -> str:
     return str(found[-1]) if found else ""
 
 
-def _iterate_nodes(plan: Any) -> Iterator[Any]:
+def _iterate_spark_plan_nodes(plan: Any) -> Iterator[Any]:
     yield plan
-    for child in _iterate_items(plan.children()):
-        yield from _iterate_nodes(child)
+    for child in _iterate_scala_sequence(plan.children()):
+        yield from _iterate_spark_plan_nodes(child)
 
 
-def _iterate_items(sequence: Any) -> Iterator[Any]:
+def _iterate_scala_sequence(sequence: Any) -> Iterator[Any]:
     for number in range(sequence.size()):
         yield sequence.apply(number)

@@ -237,7 +237,7 @@ class SparkCostCounterStore:
         for number in self._context.statusTracker().getJobIdsForGroup(group):
             job = self._store.job(int(number))
             missing = 0
-            for stage in _list_numbers(job.stageIds()):
+            for stage in _list_numbers_of_scala_sequence(job.stageIds()):
                 if stage in seen:
                     continue
                 seen.add(stage)
@@ -247,7 +247,7 @@ class SparkCostCounterStore:
                 missing += not attempts.size()
                 found += [
                     {name: getattr(item, name)() for name in _OF_A_STAGE}
-                    for item in _list_items(attempts)
+                    for item in _list_items_of_scala_sequence(attempts)
                     if str(item.status().toString()) != "SKIPPED"
                 ]
             lost += max(0, missing - int(job.numSkippedStages()))
@@ -257,7 +257,10 @@ class SparkCostCounterStore:
         """Lists the current executors, and the newest of the lost ones. Times are milliseconds
         since the epoch.
         """
-        return [_read_executor(item) for item in _list_items(self._store.executorList(False))]
+        return [
+            _read_executor(item)
+            for item in _list_items_of_scala_sequence(self._store.executorList(False))
+        ]
 
     def task_seconds(self, stage: int, attempt: int) -> tuple[float, float] | None:
         """Returns the seconds of the median and of the longest task of a stage; None if not
@@ -268,7 +271,7 @@ class SparkCostCounterStore:
         found = self._store.taskSummary(stage, attempt, quantiles)
         if found.isEmpty():
             return None
-        half, longest = _list_items(found.get().executorRunTime())
+        half, longest = _list_items_of_scala_sequence(found.get().executorRunTime())
         return float(half) / 1_000, float(longest) / 1_000
 
 
@@ -282,9 +285,9 @@ def _read_executor(item: Any) -> ExecutorRow:
     }
 
 
-def _list_numbers(sequence: Any) -> list[int]:
+def _list_numbers_of_scala_sequence(sequence: Any) -> list[int]:
     return [int(text) for text in str(sequence.mkString(_COMMA)).split(_COMMA) if text]
 
 
-def _list_items(sequence: Any) -> list[Any]:
+def _list_items_of_scala_sequence(sequence: Any) -> list[Any]:
     return [sequence.apply(number) for number in range(sequence.size())]

@@ -95,7 +95,11 @@ def check_missing_workflows(repository: Path) -> Iterator[ProjectCheck]:
     used = [
         workflow for workflow in _read_workflows(repository) if _workflow_uses_this_action(workflow)
     ]
-    if any(_PLACEHOLDER in str(step.get("uses")) for each in used for step in _list_steps(each)):
+    if any(
+        _PLACEHOLDER in str(step.get("uses"))
+        for each in used
+        for step in _list_workflow_steps(each)
+    ):
         yield ProjectCheck(
             name="workflows",
             status="warn",
@@ -106,7 +110,7 @@ def check_missing_workflows(repository: Path) -> Iterator[ProjectCheck]:
     events = {event for workflow in used for event in _list_events(workflow)}
     builds = any(
         _STARTED_BY_A_JOB in _list_events(workflow)
-        and any(_BUILDS.match(str(step.get("uses"))) for step in _list_steps(workflow))
+        and any(_BUILDS.match(str(step.get("uses"))) for step in _list_workflow_steps(workflow))
         for workflow in used
     )
     if builds and not events & {"pull_request_target", "schedule"}:
@@ -129,10 +133,10 @@ def _read_workflows(repository: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _workflow_uses_this_action(workflow: Mapping[str, Any]) -> bool:
-    return any(_USES.match(str(step.get("uses"))) for step in _list_steps(workflow))
+    return any(_USES.match(str(step.get("uses"))) for step in _list_workflow_steps(workflow))
 
 
-def _list_steps(workflow: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _list_workflow_steps(workflow: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     jobs = workflow.get("jobs")
     return [
         step

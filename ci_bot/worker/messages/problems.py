@@ -115,7 +115,7 @@ def extract_sentence_of_error(error: BaseException) -> str:
     if not any(char.isalpha() for char in text) or isinstance(error, KeyError):
         # `raise ValueError(1)`, or a key alone: the error's type is more useful than its text.
         text = f"{type(error).__name__}: {text}".removesuffix(": ")
-    text = _TOKEN.sub(_clean_word, _PY4J.sub("", text))
+    text = _TOKEN.sub(_clean_token_of_parser_message, _PY4J.sub("", text))
     text = _MACROS_FAILED.sub("Failed to resolve its macros: ", text)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     # Spark appends the JVM's stack to its messages; the reader needs the text before it, and the
@@ -138,7 +138,7 @@ def extract_headline_of_error_with_cause(error: BaseException) -> str:
     return f"{first.rstrip('.')}. The cause: {cause}" if cause and cause not in first else first
 
 
-def _clean_word(token: re.Match[str]) -> str:
+def _clean_token_of_parser_message(token: re.Match[str]) -> str:
     return "the end" if token[1] == "SENTINEL" else f"'{token[2]}'"
 
 
@@ -210,15 +210,15 @@ def find_position_in_error_message(
     line = int(match.group(1)) if (match := LINE_NUMBER.search(message)) else None
     for file in known_files:
         if str(file) in message:
-            return _make_path(file, repository), line
+            return _make_path_of_error_message(file, repository), line
     for match in re.finditer(r"['\"]?(/[^\s'\":]+\.(?:sql|py|ya?ml|csv|sqlx))['\"]?", message):
         path = Path(match.group(1))
         if path.is_relative_to(repository):
-            return _make_path(path, repository), line
+            return _make_path_of_error_message(path, repository), line
     return None, None
 
 
-def _make_path(path: Path, repository: Path) -> str:
+def _make_path_of_error_message(path: Path, repository: Path) -> str:
     return make_message_encodable(name_file_in_message(path, repository))
 
 
@@ -253,7 +253,7 @@ def make_failure_of_error(
     path, line = find_position_in_error_message(
         text, repository, [Path(location)] if location else []
     )
-    located = _make_path(Path(location), repository) if location else None
+    located = _make_path_of_error_message(Path(location), repository) if location else None
     if cause.path is not None and (cause.message is not None or located in (None, cause.path)):
         # The failing frame is more exact than the file of a whole model, or than a message.
         path, line = cause.path, cause.line or line
@@ -416,7 +416,7 @@ def list_unset_variables_for_state_error(
         name
         for project in projects
         for file in ALL_CONFIG_FILENAMES
-        for name in _list_variables_named_in_text(_read_text(project / file))
+        for name in _list_variables_named_in_text(_read_configuration_text_of_state(project / file))
     }
     return sorted(name for name in named if not environ.get(name))
 
@@ -444,7 +444,7 @@ def _list_state_blocks(text: str) -> list[str]:
     return blocks or [text]
 
 
-def _read_text(path: Path) -> str:
+def _read_configuration_text_of_state(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -100,7 +100,7 @@ def find_concurrent_pull_requests(
     By fully qualified name. A pull request with the same change does not count, such as one that is
     stacked on this one; nor does one in which the model only follows another.
     """
-    own = _list_changes(context, planned)
+    own = _list_directly_changed_snapshots(context, planned)
     others = {
         row.environment: row
         for row in (ledger.list_rows_of_owner(owner.name) if own else ())
@@ -129,7 +129,7 @@ def find_concurrent_pull_requests(
     return found
 
 
-def _list_changes(
+def _list_directly_changed_snapshots(
     context: Context, planned: BuiltPlan
 ) -> dict[str, tuple[Snapshot | None, Snapshot]]:
     """Lists the models that the plan changes directly or removes: (new snapshot, prod's) by

@@ -63,7 +63,7 @@ def evaluate_policy_scopes(
         _ReviewedProjectSide(context, {**before, **unclaimed}, scopes),
         _ReviewedProjectSide(context, {**before, **after}, scopes),
     ]
-    return [_list_models(scope, sides, about, names) for scope in scopes]
+    return [_list_models_of_policy_scope(scope, sides, about, names) for scope in scopes]
 
 
 def evaluate_policy_scopes_of_review(
@@ -168,7 +168,7 @@ class _ReviewedProjectSide:
         return {name for name in found if self._models[name].owner in scope.owners}
 
 
-def _list_models(
+def _list_models_of_policy_scope(
     scope: ModelScope,
     sides: Sequence[_ReviewedProjectSide],
     about: Collection[str],
@@ -256,14 +256,14 @@ def _find_exposed_model(
         return ExposedModel(
             name=requested,
             model=inputs.names.short_name(names[0]),
-            columns=_list_columns(names[0], inputs),
+            columns=_list_columns_of_both_versions(names[0], inputs),
         )
     several = sorted(inputs.names.short_name(fqn) for fqn in names)[:_MOST_NEAR]
     near = several or difflib.get_close_matches(requested, shown, n=_MOST_NEAR, cutoff=_ALIKE)
     return ExposedModel(name=requested, model=None, several=bool(several), near=near)
 
 
-def _list_columns(fqn: str, inputs: RuleInputs) -> list[str] | None:
+def _list_columns_of_both_versions(fqn: str, inputs: RuleInputs) -> list[str] | None:
     """The columns of both sides of a changed model: those of others would have to be worked out."""
     if fqn not in inputs.direct | inputs.indirect | inputs.removed:
         return None

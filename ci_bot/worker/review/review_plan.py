@@ -474,7 +474,7 @@ def run_base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
                 result="absent"
                 if test is None
                 else "failed"
-                if (_get_path(test, place.repository), test.test_name) in failed
+                if (_get_path_of_unit_test(test, place.repository), test.test_name) in failed
                 else "passed",
             )
             for name, test in chosen.items()
@@ -489,10 +489,10 @@ def _find_test_on_base_branch(context: Context, wanted: TestName, repository: Pa
         for test in sqlmesh_compat.list_tests_that_sqlmesh_loaded(context)
         if test.test_name == wanted.name
     ]
-    same = [test for test in named if _get_path(test, repository) == wanted.path]
+    same = [test for test in named if _get_path_of_unit_test(test, repository) == wanted.path]
     return next(iter(same or named), None)
 
 
-def _get_path(test: ModelTestMetadata, repository: Path) -> str | None:
+def _get_path_of_unit_test(test: ModelTestMetadata, repository: Path) -> str | None:
     path = Path(test.path)
     return str(path.relative_to(repository)) if path.is_relative_to(repository) else path.name

@@ -112,13 +112,13 @@ def _render_example_value(value: Any) -> str:
         return shorten_redacted(redact_shapes("'" + value.replace("'", "''") + "'"), LONGEST_VALUE)
     if isinstance(value, dict | DuckdbFields):
         pairs = value.items() if isinstance(value, dict) else value
-        return f"{{{', '.join(f'{name}: {_render_part(one)}' for name, one in pairs)}}}"
+        return f"{{{', '.join(f'{name}: {_render_example_part(one)}' for name, one in pairs)}}}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_render_part, value))}]"
+        return f"[{', '.join(map(_render_example_part, value))}]"
     return str(value)
 
 
-def _render_part(value: Any) -> str:
+def _render_example_part(value: Any) -> str:
     return "NULL" if value is None else _render_example_value(value)
 
 
@@ -136,7 +136,7 @@ def _run_both_versions(
     before = rename_tables(inline_model_queries(before, pair.removed), pair.new_names)
     after = inline_model_queries(after, pair.added)
     known = (pair.before, pair.after, *pair.removed.values(), *pair.added.values())
-    return _run_queries(
+    return _run_query_trial(
         (before, after),
         inputs,
         _find_source_tables(inputs, pair.queries).read_tables(
@@ -148,7 +148,7 @@ def _run_both_versions(
     )
 
 
-def _run_queries(
+def _run_query_trial(
     queries: tuple[exp.Expr, exp.Expr],
     inputs: RuleInputs,
     tables: Mapping[str, Mapping[str, ValueType]],
@@ -239,7 +239,7 @@ def _run_reader(
         return _make_untried_verdict(own)
     models = [reader, *(model for pair in edited.values() for model in pair)]
     texts = (replace_tables_by_queries(own, before), replace_tables_by_queries(own, after))
-    return _run_queries(
+    return _run_query_trial(
         texts,
         inputs,
         _find_source_tables(inputs, queries).read_tables(models, texts, {}),

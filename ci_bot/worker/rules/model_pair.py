@@ -112,7 +112,7 @@ class ModelPair:
         """
         dialect = self.before.dialect
         return self.after.dialect == dialect and bool(
-            _write_query(old, dialect) == _write_query(new, dialect)
+            _render_query_of_pair(old, dialect) == _render_query_of_pair(new, dialect)
         )
 
     @cached_property
@@ -183,7 +183,7 @@ class ModelPair:
         return old is not None and new is not None and old.sql == new.sql
 
 
-def _write_query(tree: exp.Expr, dialect: str) -> str:
+def _render_query_of_pair(tree: exp.Expr, dialect: str) -> str:
     """The text for the engine, without the word INNER, which a join means that has no other."""
     if any(join.kind == "INNER" for join in tree.find_all(exp.Join)):
         tree = tree.copy()
@@ -375,11 +375,11 @@ def rename_tables(query: TreeOfQuery, names: Mapping[str, str]) -> TreeOfQuery:
     query = query.copy()
     for table in list(query.find_all(exp.Table)):
         if (name := names.get(table_name(table))) is not None:
-            table.replace(_rename_table(table, name))
+            table.replace(_rename_table_of_pair(table, name))
     return query
 
 
-def _rename_table(table: exp.Table, name: str) -> exp.Table:
+def _rename_table_of_pair(table: exp.Table, name: str) -> exp.Table:
     other = table.copy()
     for part, value in zip(("catalog", "db", "this"), name.split("."), strict=False):
         other.set(part, exp.to_identifier(value))

@@ -89,12 +89,12 @@ def list_new_observations(
 
     Subjects are counted: a second call of the same kind is new, a new sentence alone is not.
     """
-    known = [(_list_subjects(one), _WEIGHTS.index(one.weight)) for one in before]
+    known = [(_list_observation_subjects(one), _WEIGHTS.index(one.weight)) for one in before]
     left = sorted(((item, rank) for items, rank in known for item in items), key=lambda x: -x[1])
     found: list[RuleObservation] = []
     for one in sorted(after, key=lambda one: _WEIGHTS.index(one.weight)):
         new: list[str] = []
-        for item in _list_subjects(one):
+        for item in _list_observation_subjects(one):
             twin = (k for k in left if k[0] == item and k[1] <= _WEIGHTS.index(one.weight))
             same = next(twin, None)
             if same is None:
@@ -106,7 +106,7 @@ def list_new_observations(
     return found
 
 
-def _list_subjects(observation: RuleObservation) -> tuple[str, ...]:
+def _list_observation_subjects(observation: RuleObservation) -> tuple[str, ...]:
     return observation.subject or ("",)
 
 

@@ -108,7 +108,7 @@ def _run_file_rules(inputs: RuleInputs, rules: Iterable[ProjectRule]) -> Iterato
         every = inputs.changed_files or ()
         alone = replace(inputs, changed_files=(path,), all_changed_files=every)
         for rule in rules:
-            for observation in _run_safely(partial(rule, alone), _name_rule(rule), None):
+            for observation in _run_rule_safely(partial(rule, alone), _name_rule(rule), None):
                 if observation.spec is CRASHED:
                     yield replace(observation, severity="high", path=path, line=1)
                 else:
@@ -119,7 +119,7 @@ def _run_project_rules(
     rules: Iterable[ProjectRule], inputs: RuleInputs
 ) -> Iterator[RuleObservation]:
     for rule in rules:
-        yield from _run_safely(partial(rule, inputs), _name_rule(rule), None)
+        yield from _run_rule_safely(partial(rule, inputs), _name_rule(rule), None)
 
 
 def list_file_observations(inputs: RuleInputs) -> Iterator[RuleObservation]:
@@ -143,7 +143,7 @@ def list_observations(inputs: RuleInputs) -> Iterator[RuleObservation]:
     )
     for pair in changed:
         for change_rule in CHANGE_RULES:
-            yield from _run_safely(
+            yield from _run_rule_safely(
                 partial(change_rule, pair, inputs),
                 _name_rule(change_rule),
                 pair.after,
@@ -181,10 +181,10 @@ def _run_model_rules(
         new, old = rule_type(now), rule_type(then)
         for before, after in list_touched_models(inputs, changed):
             observations = list(
-                _run_safely(partial(new.find_observations, after), rule_type.spec.id, after)
+                _run_rule_safely(partial(new.find_observations, after), rule_type.spec.id, after)
             )
             if observations and before is not None:
-                known = _run_safely(
+                known = _run_rule_safely(
                     partial(old.find_observations, before), rule_type.spec.id, before
                 )
                 observations = list_new_observations(known, observations)
@@ -192,7 +192,9 @@ def _run_model_rules(
     new_models = [after for before, after in list_touched_models(inputs, changed) if before is None]
     for new_rule in NEW_MODEL_RULES:
         for model in new_models:
-            yield from _run_safely(partial(new_rule, model, inputs), _name_rule(new_rule), model)
+            yield from _run_rule_safely(
+                partial(new_rule, model, inputs), _name_rule(new_rule), model
+            )
 
 
 def _list_gateways_before(inputs: RuleInputs) -> Mapping[str, GatewayFacts]:
@@ -208,7 +210,7 @@ def _name_rule(rule: Callable[..., Any]) -> str:
     return f"{rule.__module__.rpartition('.')[2]}.{rule.__name__}"
 
 
-def _run_safely(
+def _run_rule_safely(
     run: Callable[[], Iterable[RuleObservation] | None], name: str, model: Model | None
 ) -> list[RuleObservation]:
     try:

@@ -151,7 +151,7 @@ class SourceTables:
         # SQLMesh casts columns to the types that a model declares.
         if query is None or query.rendered_apart is None or model.columns_to_types_ is not None:
             return {}
-        tree = _drop_conditions(_keep_columns(query.rendered_apart, wanted))
+        tree = _drop_conditions(_keep_read_columns_of_query(query.rendered_apart, wanted))
         used = _UsedColumns()
         used.add_query(tree)
         tables = self._read_tables([model], used, {}, levels)
@@ -172,7 +172,7 @@ class SourceTables:
         return [{plain_name(name): one for name, one in side.items()} for side in (after, changed)]
 
 
-def _keep_columns(query: exp.Query, wanted: set[str]) -> exp.Query:
+def _keep_read_columns_of_query(query: exp.Query, wanted: set[str]) -> exp.Query:
     """Drops the other columns of a query if its meaning stays the same."""
     kept = [item for item in query.selects if item.alias_or_name.lower() in wanted]
     if not isinstance(query, exp.Select) or query.args.get("distinct") or not kept:

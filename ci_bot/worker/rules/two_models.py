@@ -40,7 +40,7 @@ def compare_models(before: Any, after: Any) -> SameAnswer:
                 "They give different results on generated rows, but no small example was found."
             )
         return SameAnswer(verdict="differs", data_sets=sets, told=sentence, example=example)
-    if other_columns := _compare_columns(pair):
+    if other_columns := _compare_result_columns(pair):
         return SameAnswer(verdict="differs", data_sets=sets, told=other_columns)
     if is_reported_as_same(pair, inputs):
         return SameAnswer(verdict="same", data_sets=sets, told=_describe_same(pair, executed))
@@ -52,7 +52,9 @@ def _describe_same(pair: ModelPair, executed: DuckdbTrialVerdict) -> str:
     sentence = f"{_PROVED} and {_describe_alike(executed)}."
     if executed.verdict != "alike" or executed.reason == ONE_TEXT:
         sentence = "Spark gets the same text for both."
-    before, after = (_list_columns(query) for query in (pair.query_before, pair.query_after))
+    before, after = (
+        _list_known_result_columns(query) for query in (pair.query_before, pair.query_after)
+    )
     return sentence + (" Their columns are in another order." if before != after else "")
 
 
@@ -90,9 +92,11 @@ def _is_in_schema(name: str, schema: Any) -> bool:
     return bool(found)
 
 
-def _compare_columns(pair: ModelPair) -> str | None:
+def _compare_result_columns(pair: ModelPair) -> str | None:
     """Describes the differences of result columns; None if they are the same or unknown."""
-    before, after = (_list_columns(query) for query in (pair.query_before, pair.query_after))
+    before, after = (
+        _list_known_result_columns(query) for query in (pair.query_before, pair.query_after)
+    )
     if before is None or after is None or set(before) == set(after):
         return None
     gone = [name for name in before if name not in after]
@@ -102,7 +106,7 @@ def _compare_columns(pair: ModelPair) -> str | None:
     return f"They give different columns: {' and '.join(parts)}."
 
 
-def _list_columns(query: ModelQuery | None) -> tuple[str, ...] | None:
+def _list_known_result_columns(query: ModelQuery | None) -> tuple[str, ...] | None:
     tree = query.rendered_query if query is not None else None
     names = tuple(tree.named_selects) if tree is not None else ()
     return None if not names or "*" in names else names

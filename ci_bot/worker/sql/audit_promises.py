@@ -127,7 +127,7 @@ def _read_condition(args: Mapping[str, Any]) -> str | None:
     condition = args.get("condition")
     if condition is None or str(getattr(condition, "this", condition)).lower() == "true":
         return None
-    return _render_value(condition)
+    return _render_audit_value(condition)
 
 
 def _parse_flag(value: Any, default: bool) -> bool:
@@ -321,7 +321,7 @@ def _find_bound(term: Term, keys: KeyInterner, names: Any) -> _NumberBound | Non
         return None
     left, right = term.parts
     for value, limit, is_right in ((left, right, True), (right, left, False)):
-        number = _read_number(limit)
+        number = _read_audit_number(limit)
         if number is not None:
             is_upper = is_right == (term.op == "lt")
             return _NumberBound(
@@ -330,11 +330,11 @@ def _find_bound(term: Term, keys: KeyInterner, names: Any) -> _NumberBound | Non
     return None
 
 
-def _read_number(term: Term) -> float | None:
+def _read_audit_number(term: Term) -> float | None:
     if not isinstance(term, TermOperation):
         return None
     if term.op.startswith("neg("):
-        number = _read_number(term.parts[0])
+        number = _read_audit_number(term.parts[0])
         return None if number is None else -number
     kind, _, text = term.op.partition(":")
     return float(text) if kind == "number" else None
@@ -357,7 +357,7 @@ def _compare_moved_bounds(
     return verdicts.pop() if len(verdicts) == 1 and len(gone) == len(added) else "unknown"
 
 
-def _parse_number(node: exp.Expr | None) -> float | None:
+def _parse_audit_number(node: exp.Expr | None) -> float | None:
     sign = 1.0
     if isinstance(node, exp.Neg):
         sign, node = -1.0, node.this
@@ -377,7 +377,7 @@ def compare_audit_arguments(
         for argument in old.keys() | new.keys()
         if argument not in old
         or argument not in new
-        or _render_value(old[argument]) != _render_value(new[argument])
+        or _render_audit_value(old[argument]) != _render_audit_value(new[argument])
     }
     if not verdicts:
         return "stricter"  # as strict as before
@@ -398,7 +398,7 @@ def _drop_defaults(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 def are_same_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether two calls differ at most in spelling."""
     return set(old) == set(new) and all(
-        _render_value(old[name]) == _render_value(new[name]) for name in old
+        _render_audit_value(old[name]) == _render_audit_value(new[name]) for name in old
     )
 
 
@@ -415,7 +415,7 @@ def _compare_argument(audit: str, name: str, old: Any, new: Any) -> Strictness:
     if old is None or new is None:
         return "unknown"
     if (higher := _HIGHER.get((audit, name))) is not None:
-        before, after = _parse_number(old), _parse_number(new)
+        before, after = _parse_audit_number(old), _parse_audit_number(new)
         if before is None or after is None:
             return "unknown"
         return "stricter" if (after > before) == higher else "weaker"
@@ -441,10 +441,10 @@ def _compare_conditions(old: Any, new: Any) -> Strictness:
 def _list_members(value: exp.Expr) -> set[str]:
     inner = value.unnest() if isinstance(value, exp.Expression) else value
     items = getattr(inner, "expressions", None) or [inner]
-    return {_render_value(item) for item in items}
+    return {_render_audit_value(item) for item in items}
 
 
-def _render_value(value: exp.Expr) -> str:
+def _render_audit_value(value: exp.Expr) -> str:
     """Renders a value as text: names in lower case, texts unchanged."""
     if not isinstance(value, exp.Expression):
         return str(value)

@@ -185,7 +185,7 @@ def _list_alternatives(node: exp.Expr | None) -> list[exp.Expr]:
     return []
 
 
-def _compare_texts(old: exp.DataType, new: exp.DataType) -> str | None:
+def _compare_text_types(old: exp.DataType, new: exp.DataType) -> str | None:
     return None
 
 
@@ -229,7 +229,7 @@ def _read_precision_and_scale(kind: Any) -> tuple[int, int]:
 
 
 _FAMILIES = (
-    (_TEXTS, _compare_texts),
+    (_TEXTS, _compare_text_types),
     (_TIMES, _compare_times),
     ((*_DIGITS, "DECIMAL"), _compare_exact_numbers),
     (_FLOATS, _compare_floats),

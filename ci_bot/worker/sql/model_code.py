@@ -212,7 +212,9 @@ def _find_first_function(source: str | None) -> ast.FunctionDef | None:
     return next((node for node in nodes if isinstance(node, ast.FunctionDef)), None)
 
 
-def _list_names(function: ast.FunctionDef, context: type[ast.expr_context]) -> set[str]:
+def _list_names_used_by_function(
+    function: ast.FunctionDef, context: type[ast.expr_context]
+) -> set[str]:
     """Lists the names that a function's statements use in one way: to read, or to set."""
     return {
         node.id
@@ -228,7 +230,7 @@ def list_unused_edges(model: PythonModel) -> list[str]:
     function = _find_first_function(stored.payload) if stored is not None else None
     if function is None:
         return []
-    used = _list_names(function, ast.Load)
+    used = _list_names_used_by_function(function, ast.Load)
     rest = function.args.kwarg.arg if function.args.kwarg is not None else None
     if rest in used or "locals" in used:
         return []
@@ -241,7 +243,7 @@ def reads_argument(model: PythonModel, name: str) -> bool:
     """Whether the function of a Python model reads the argument `name`."""
     stored = model.python_env.get(model.entrypoint)
     function = _find_first_function(stored.payload) if stored is not None else None
-    return function is not None and name in _list_names(function, ast.Load)
+    return function is not None and name in _list_names_used_by_function(function, ast.Load)
 
 
 def find_environment_reads(model: Model) -> list[str]:
@@ -277,7 +279,7 @@ def is_signal_always_ready(source: str | None) -> bool:
         return False
     batch = function.args.args[0].arg if function.args.args else None
     returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
-    changed = _list_names(function, ast.Store)
+    changed = _list_names_used_by_function(function, ast.Store)
     return bool(returned) and all(
         (isinstance(value, ast.Constant) and value.value is True)
         or (isinstance(value, ast.Name) and value.id == batch and batch not in changed)

@@ -46,12 +46,12 @@ class ExpressionTree:
     def _index_nodes(self) -> dict[type, list[Any]]:
         if self._by_type is None:
             self._by_type = {}
-            for node in _walk_nodes(self.root):
+            for node in _walk_expression_nodes(self.root):
                 self._by_type.setdefault(type(node), []).append(node)
         return self._by_type
 
 
-def _walk_nodes(root: exp.Expr | None) -> Iterator[exp.Expr]:
+def _walk_expression_nodes(root: exp.Expr | None) -> Iterator[exp.Expr]:
     if root is None:
         return
     queue = [root]
@@ -218,13 +218,13 @@ class ModelQueries:
         """The query of `model`; None for models that have none."""
         known = self._known.get(id(model))
         if known is None:
-            query = _make_query(model, self._embedded.get(id(model), {}))
+            query = _make_model_query(model, self._embedded.get(id(model), {}))
             known = (model, query)  # keeps the model alive, so its id cannot be used again
             self._known[id(model)] = known
         return known[1]
 
 
-def _make_query(model: Model, embedded: Mapping[str, Model]) -> ModelQuery | None:
+def _make_model_query(model: Model, embedded: Mapping[str, Model]) -> ModelQuery | None:
     if not is_sql_model(model):
         return None
     try:

@@ -149,14 +149,14 @@ def set_sqlmesh_dependencies(model: Model) -> None:
     Half of the time that it takes to load a file SQLMesh renders the query for that: it prepares
     macros and moments, copies the tree in search of macros, and names all columns.
     """
-    tables = _list_tables(model) if isinstance(model, SqlModel) else None
+    tables = _list_tables_of_plain_query(model) if isinstance(model, SqlModel) else None
     if tables is None:
         _ = model.full_depends_on
     else:
         model._full_depends_on = tables
 
 
-def _list_tables(model: SqlModel) -> set[str] | None:
+def _list_tables_of_plain_query(model: SqlModel) -> set[str] | None:
     """Lists the tables of the query; None if it must be rendered, or if there is no query.
 
     (`_Model.full_depends_on`, `BaseExpressionRenderer._render`)

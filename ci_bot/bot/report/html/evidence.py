@@ -297,7 +297,7 @@ def _make_diff_row(diff: DiffView) -> list[Any]:
     most = max(prod or 0, here or 0) or 1
     rows = [
         cells.make_bar_cell(
-            label, None if known is None else known / most, _format_count(known), tone
+            label, None if known is None else known / most, _format_known_count_as_cell(known), tone
         )
         for label, known, tone in (("prod", prod, "plain"), ("here", here, "accent"))
     ]
@@ -357,7 +357,7 @@ def _make_verdict_part(verdict: ApplyVerdict | None) -> list[PageItem]:
     )
 
 
-def _format_count(known: int | None) -> str:
+def _format_known_count_as_cell(known: int | None) -> str:
     return "unknown" if known is None else words.format_number(known)
 
 

@@ -88,7 +88,7 @@ def make_html_page_head(
     reviewed = ""
     if report is not None and applied is not None:
         reviewed = f"The review said: {words.DECISIONS[report.decision]}"
-    points = _list_evidence_points(evidence) if evidence else _list_points(view)
+    points = _list_evidence_points(evidence) if evidence else _list_points_of_page_head(view)
     following, command = _describe_next_step(view, context, applied)
     return HtmlPageHead(
         tone=tone,
@@ -98,13 +98,13 @@ def make_html_page_head(
         project=context.project,
         environment=context.environment,
         number=context.pr_number,
-        sentence=_make_sentence(view, evidence),
+        sentence=_make_headline_of_page(view, evidence),
         asked=_describe_applied_decision(applied) if applied else view.asked_people if view else "",
         said="" if applied else _describe_no_plan(report),
         points=points[:MOST_POINTS],
         more=max(len(points) - MOST_POINTS, 0),
-        facts=[*_list_applied_facts(evidence), *_list_facts(report)],
-        checks=_list_checks(report),
+        facts=[*_list_applied_facts(evidence), *_list_facts_of_page_head(report)],
+        checks=_list_checks_of_page_head(report),
         warnings=_list_warnings(report, context),
         next=following,
         command=command,
@@ -132,7 +132,7 @@ def _describe_build(view: ApplyView) -> tuple[str, str, str]:
     return ("no_changes", "⚪", word) if view.data == "nothing" else ("go", "✅", word)
 
 
-def _make_sentence(view: ReviewView | None, evidence: ApplyView | None) -> str:
+def _make_headline_of_page(view: ReviewView | None, evidence: ApplyView | None) -> str:
     if evidence is not None:
         failure = evidence.doc.failure
         if failure is not None:
@@ -154,7 +154,7 @@ def _describe_applied_decision(applied: ApplyDocument) -> str:
     return f"{decided}: {reasons}" if reasons else f"{decided}."
 
 
-def _list_points(view: ReviewView | None) -> list[HtmlHeadPoint]:
+def _list_points_of_page_head(view: ReviewView | None) -> list[HtmlHeadPoint]:
     """What to fix, and what to look at."""
     if view is None:
         return []
@@ -203,10 +203,10 @@ def _list_evidence_points(evidence: ApplyView) -> list[HtmlHeadPoint]:
     ]
 
 
-def _list_facts(report: Report | None) -> list[tuple[str, str]]:
+def _list_facts_of_page_head(report: Report | None) -> list[tuple[str, str]]:
     if report is None or report.failure is not None:
         return []
-    found = [("Changes", _describe_changes(report))]
+    found = [("Changes", _describe_changes_in_page_head(report))]
     if report.changes:
         env, plan = report.environment, report.prod_plan
         found.append(
@@ -227,7 +227,7 @@ def _list_facts(report: Report | None) -> list[tuple[str, str]]:
     return found
 
 
-def _describe_changes(report: Report) -> str:
+def _describe_changes_in_page_head(report: Report) -> str:
     counts: Counter[str] = Counter(
         change.change for change in report.changes if not change.from_base
     )
@@ -270,7 +270,7 @@ def _list_applied_facts(view: ApplyView | None) -> list[tuple[str, str]]:
     return found
 
 
-def _list_checks(report: Report | None) -> list[str]:
+def _list_checks_of_page_head(report: Report | None) -> list[str]:
     if report is None:
         return []
     checks = (describe_tests(report.checks.tests), describe_lint_in_html_head(report.checks.lint))

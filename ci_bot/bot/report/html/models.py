@@ -60,7 +60,7 @@ def place_models_in_html_picture(
     places: dict[str, PlacedModelInHtml] = {}
     top = 0.0
     for part in sorted(drawn, key=len, reverse=True):
-        rows, columns = _place_part(part, below, above, tall)
+        rows, columns = _place_part_of_graph(part, below, above, tall)
         high = max(rows.values()) - min(rows.values())
         first = min(rows.values())
         for node in part:
@@ -108,11 +108,11 @@ def _split_connected_parts(order: Sequence[str], below: _Links, above: _Links) -
     return parts
 
 
-def _place_part(
+def _place_part_of_graph(
     part: Sequence[str], below: _Links, above: _Links, tall: int
 ) -> tuple[dict[str, float], dict[str, int]]:
     """Row and column of each node of a connected part."""
-    layers = _layer_models(part, below, above)
+    layers = _layer_graph_of_models(part, below, above)
     _untangle_layers(layers, below, above)
     columns: dict[str, int] = {}
     groups: list[list[str]] = []
@@ -128,14 +128,14 @@ def _place_part(
         towards, turned = (above, groups) if sweep % 2 == 0 else (below, groups[::-1])
         for group in turned:
             wanted = [
-                _average_places([rows[n] for n in towards.get(node, ())], rows[node])
+                _average_places_in_layer([rows[n] for n in towards.get(node, ())], rows[node])
                 for node in group
             ]
-            rows.update(zip(group, _spread_places(wanted), strict=True))
+            rows.update(zip(group, _spread_places_in_layer(wanted), strict=True))
     return rows, columns
 
 
-def _layer_models(part: Sequence[str], below: _Links, above: _Links) -> list[list[str]]:
+def _layer_graph_of_models(part: Sequence[str], below: _Links, above: _Links) -> list[list[str]]:
     """Each node as far right as its longest way from a source; sources stand beside a reader."""
     missing = {node: len(above.get(node, ())) for node in part}
     depth: dict[str, int] = {}
@@ -169,16 +169,19 @@ def _untangle_layers(layers: list[list[str]], below: _Links, above: _Links) -> N
     for sweep in range(2 * _SWEEPS):
         towards, turned = (above, layers) if sweep % 2 == 0 else (below, layers[::-1])
         for layer in turned:
-            wanted = {n: _average_places([at[o] for o in towards.get(n, ())], at[n]) for n in layer}
+            wanted = {
+                n: _average_places_in_layer([at[o] for o in towards.get(n, ())], at[n])
+                for n in layer
+            }
             layer.sort(key=wanted.__getitem__)
             at.update((node, index / len(layer)) for index, node in enumerate(layer))
 
 
-def _average_places(values: Sequence[float], otherwise: float) -> float:
+def _average_places_in_layer(values: Sequence[float], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
 
 
-def _spread_places(wanted: Sequence[float]) -> list[float]:
+def _spread_places_in_layer(wanted: Sequence[float]) -> list[float]:
     """Numbers near `wanted`, in the same order, each at least 1 from the next: least squares, by
     pooling neighbours that want the same place."""
     blocks: list[tuple[float, int]] = []  # sum and count of what is wanted, less the rank
@@ -208,14 +211,14 @@ def make_models_section(sources: HtmlReportSources) -> list[PageItem]:
     reached = _list_reached_models(sources.report.impact)
     rows = [
         [
-            sources.make_model_cell(change.model, _describe_notes(change)),
+            sources.make_model_cell(change.model, _describe_notes_of_change_row(change)),
             cells.make_chip_cell(
                 change.change, words.CHANGES[change.change], words.CHANGE_ORDER.index(change.change)
             ),
             words.CATEGORIES.get(change.category or "", "–"),
             words.KINDS.get(change.kind, change.kind),
             change.owner or "",
-            ", ".join(_describe_column(column) for column in change.columns),
+            ", ".join(_describe_column_of_change_row(column) for column in change.columns),
             reached.get(change.model, [] if change.change == "indirect" else None),
             change.model if change.diff else None,
         ]
@@ -244,13 +247,13 @@ def make_models_section(sources: HtmlReportSources) -> list[PageItem]:
     )
 
 
-def _describe_notes(change: Change) -> str:
+def _describe_notes_of_change_row(change: Change) -> str:
     base = SENTENCES.from_base if change.from_base else ""
     also = f"also in {', '.join(change.also_in)}" if change.also_in else ""
     return "; ".join(text for text in (base, also, ", ".join(change.tags)) if text)
 
 
-def _describe_column(column: ColumnChange) -> str:
+def _describe_column_of_change_row(column: ColumnChange) -> str:
     readers = (
         f", read by {words.format_count(len(column.readers), 'model')}" if column.readers else ""
     )

@@ -319,20 +319,22 @@ def _list_rules(report: Report, applied: ApplyDocument | None) -> list[str]:
 
 def embed_json_in_html(data: Any) -> str:
     """JSON that can stand inside of an HTML element, all that is invisible in it made visible."""
-    text = json.dumps(_reveal_texts(data), ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(
+        _reveal_invisible_texts_in_html(data), ensure_ascii=False, separators=(",", ":")
+    )
     for char in _HARMFUL:
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text
 
 
-def _reveal_texts(data: Any) -> Any:
+def _reveal_invisible_texts_in_html(data: Any) -> Any:
     if isinstance(data, str):
         # Line by line, because a line that is plain costs nothing.
         return "\n".join(reveal_invisible(line, keep="\t") for line in data.split("\n"))
     if isinstance(data, dict):
-        return {key: _reveal_texts(value) for key, value in data.items()}
+        return {key: _reveal_invisible_texts_in_html(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
-        return [_reveal_texts(item) for item in data]
+        return [_reveal_invisible_texts_in_html(item) for item in data]
     return data
 
 

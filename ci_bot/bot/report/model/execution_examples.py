@@ -85,7 +85,7 @@ def list_unproved_models(report: Report) -> list[str]:
             sets = sets if fewest == most else f"{fewest} to {sets}"
             found.append(
                 f"Not proved to be the same, and not told apart by {sets}{note}: "
-                f"{_list_names(alike)}."
+                f"{_list_models_of_examples(alike)}."
             )
     by_reason: dict[str, list[ModelExecution]] = {}
     for one in left:
@@ -93,12 +93,12 @@ def list_unproved_models(report: Report) -> list[str]:
             reason = one.reason or "a difference without a small example"
             by_reason.setdefault(reason, []).append(one)
     return found + [
-        f"Not tried on generated rows, because of {reason}: {_list_names(models)}."
+        f"Not tried on generated rows, because of {reason}: {_list_models_of_examples(models)}."
         for reason, models in by_reason.items()
     ]
 
 
-def _list_names(models: list[ModelExecution]) -> str:
+def _list_models_of_examples(models: list[ModelExecution]) -> str:
     shown = ", ".join(f"`{one.model}`" for one in models[:_NAMED])
     return f"{shown}{and_more(models, _NAMED)}"
 
@@ -141,7 +141,7 @@ def list_short_example_views(report: Report) -> list[ShortExampleView]:
 
 
 def _shorten_example_view(model: str, example: ExecutionExample) -> ShortExampleView | None:
-    given = tuple(_list_facts(example))
+    given = tuple(_list_facts_of_example_rows(example))
     changed = [pair for pair in example.outputs if pair.before != pair.after]
     if len(changed) != 1 or not 0 < len(given) <= _MOST_VALUES:
         return None
@@ -166,7 +166,7 @@ def _render_row_or_none(row: Iterable[str | None] | None) -> str | None:
     return None if row is None else ", ".join(map(show_example_value, row))
 
 
-def _list_facts(example: ExecutionExample) -> Iterator[ExampleFactView]:
+def _list_facts_of_example_rows(example: ExecutionExample) -> Iterator[ExampleFactView]:
     for table in example.inputs:
         for row in table.rows:
             for name, value in zip(table.columns, row, strict=True):

@@ -164,7 +164,7 @@ class _HeadlineViewFacts:
             models = [item.model for item in self._report.restatements]
             are = "is" if len(models) == 1 else "are"
             return f"No model changes; {list_names(models)} {are} built again in this environment."
-        edited = _list_names(self._changes_of_kind("direct"))
+        edited = _name_models_of_changes(self._changes_of_kind("direct"))
         if edited:
             are = "is" if len(edited) == 1 else "are"
             return (
@@ -202,14 +202,17 @@ class _HeadlineViewFacts:
         parts = []
         if removed:
             parts.append(
-                f"the {words.pluralize(len(removed), 'model')} {list_names(_list_names(removed))}"
+                f"the {words.pluralize(len(removed), 'model')} "
+                f"{list_names(_name_models_of_changes(removed))}"
             )
         if dropped:
             parts.append(self._quote_columns(dropped))
         if not parts:
             return None
         models = list(
-            dict.fromkeys([*_list_names(removed), *(change.model for change, _ in dropped)])
+            dict.fromkeys(
+                [*_name_models_of_changes(removed), *(change.model for change, _ in dropped)]
+            )
         )
         readers = {name for change in removed for name in change.readers}
         readers |= {name for _, column in dropped for name in column.readers}
@@ -293,8 +296,9 @@ class _HeadlineViewFacts:
         added = self._changes_of_kind("added")
         if not added:
             return None
-        names = f"the {words.pluralize(len(added), 'model')} {list_names(_list_names(added))}"
-        return f"Adds {names}{self._describe_harmless()}.", _list_names(added)
+        models = list_names(_name_models_of_changes(added))
+        names = f"the {words.pluralize(len(added), 'model')} {models}"
+        return f"Adds {names}{self._describe_harmless()}.", _name_models_of_changes(added)
 
     @property
     def _only_metadata(self) -> list[Change]:
@@ -304,9 +308,9 @@ class _HeadlineViewFacts:
         found = self._only_metadata
         if not found:
             return None
-        only = f"Changes only the metadata of {list_names(_list_names(found))}"
+        only = f"Changes only the metadata of {list_names(_name_models_of_changes(found))}"
         only += "." if self._report.prod_restatements else ": no data is built again."
-        return only, _list_names(found)
+        return only, _name_models_of_changes(found)
 
     def _describe_harmless(self) -> str:
         """What else can be known if nothing that is there changes."""
@@ -358,7 +362,7 @@ class _HeadlineViewFacts:
         return f"{words.format_count(len(columns), 'column')} {preposition} {list_names(models)}"
 
 
-def _list_names(changes: Sequence[Change]) -> list[str]:
+def _name_models_of_changes(changes: Sequence[Change]) -> list[str]:
     return [change.model for change in changes]
 
 

@@ -160,7 +160,7 @@ def draw_lineage_view(
     for parent, reader in lineage.edges:
         if parent in changes and reader in changes:
             readers[parent].append(reader)
-    drawn = _choose_models(changes, readers, max_nodes)
+    drawn = _choose_models_of_lineage_picture(changes, readers, max_nodes)
     ids = {model: f"n{index}" for index, model in enumerate(drawn)}
     lines = ["flowchart LR"]
     for model in drawn:
@@ -189,7 +189,9 @@ def draw_lineage_view(
     )
 
 
-def _choose_models(changes: dict[str, str], readers: dict[str, list[str]], limit: int) -> list[str]:
+def _choose_models_of_lineage_picture(
+    changes: dict[str, str], readers: dict[str, list[str]], limit: int
+) -> list[str]:
     """The models to draw: changed ones by weight and reach, then readers of those, and so on."""
 
     def sort_by_reach(models: Iterable[str]) -> list[str]:

@@ -61,7 +61,7 @@ def make_sarif_view_of_report(report: Report, context: CommentViewContext) -> st
         # Code scanning keeps the alerts of one project apart from those of another by this.
         "automationDetails": {"id": f"{TOOL}/{one_line(context.project, 100)}/"},
         "columnKind": "unicodeCodePoints",
-        "results": _describe_results(placed, rules),
+        "results": _make_sarif_results(placed, rules),
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
@@ -96,7 +96,7 @@ def _map_severity(severity: Severity) -> str:
     return "recommendation" if level == "note" else level
 
 
-def _describe_results(
+def _make_sarif_results(
     placed: Sequence[PlacedFindingView], rules: Sequence[str]
 ) -> list[dict[str, object]]:
     """The results; findings about the same thing are counted in the order of their lines."""
@@ -105,11 +105,11 @@ def _describe_results(
     for at, item in sorted(enumerate(placed), key=lambda each: each[1].risk.line or 0):
         fingerprint = fingerprint_finding(item.risk, item.path)
         seen[fingerprint] += 1
-        found[at] = _describe_result(item, rules, f"{fingerprint}:{seen[fingerprint]}")
+        found[at] = _make_sarif_result(item, rules, f"{fingerprint}:{seen[fingerprint]}")
     return [found[at] for at in range(len(placed))]
 
 
-def _describe_result(
+def _make_sarif_result(
     item: PlacedFindingView, rules: Sequence[str], fingerprint: str
 ) -> dict[str, object]:
     risk = item.risk

@@ -98,17 +98,17 @@ def describe_past_numbers(report: Report) -> str:
     """What is computed differently, how many models read that, and how many are rebuilt."""
     past = read_past_numbers(report)
     change = "Past numbers change" if past.certain else "Past numbers may change"
-    return f"{change}: {_describe_change(report)}{_describe_readers(past)}."
+    return f"{change}: {_describe_recomputed_model(report)}{_describe_readers(past)}."
 
 
-def _describe_change(report: Report) -> str:
+def _describe_recomputed_model(report: Report) -> str:
     past = read_past_numbers(report)
     if len(past.changed) > 1:
         return f"{list_names(past.models)} are computed differently"
     [rows] = past.changed
     model, history = quote_name(rows.model), _describe_history(report, rows.model)
     if rows.columns:
-        return _describe_columns(report, rows)
+        return _describe_recomputed_columns(report, rows)
     if rows.rows:
         of_a_seed = rows.why is not None and rows.why.startswith(_OF_SEEDS)
         reason = (rows.why or "").removeprefix("It ").rstrip(".")
@@ -118,7 +118,7 @@ def _describe_change(report: Report) -> str:
     return f"{model} is computed again{history}"
 
 
-def _describe_columns(report: Report, rows: ChangedRows) -> str:
+def _describe_recomputed_columns(report: Report, rows: ChangedRows) -> str:
     one, where = len(rows.columns) == 1, f"{list_names(rows.columns)} in {quote_name(rows.model)}"
     if any(change.model == rows.model and change.kind == "SEED" for change in report.changes):
         return f"{where} {'holds' if one else 'hold'} other values"
@@ -257,8 +257,8 @@ def describe_main_difference(main: DiffView) -> SafeMarkdown:
     """What the one model shows that a reader should know first; it differs."""
     model = make_code_span(main.model)
     if main.state == "suspect":
-        return SafeMarkdown(_describe_keys(main, model))
-    rows = _describe_rows(main)
+        return SafeMarkdown(_describe_repeated_keys(main, model))
+    rows = _describe_gone_and_new_rows(main)
     if not main.matched:
         return SafeMarkdown(f"No row of {model} has a key that `prod` has; {rows}")
     if main.full_match is None:
@@ -273,11 +273,11 @@ def describe_main_difference(main: DiffView) -> SafeMarkdown:
     schema = main.schema_
     gone = [*schema.removed, *schema.changed]
     what = "is gone or of another type" if len(gone) == 1 else "are gone or of another type"
-    names = _list_names(gone)
+    names = _list_column_names_for_sentence(gone)
     return SafeMarkdown(f"{names} {what} in {model}; all rows are equal in the other columns")
 
 
-def _describe_keys(main: DiffView, model: str) -> str:
+def _describe_repeated_keys(main: DiffView, model: str) -> str:
     twice, absent = main.duplicate_keys or 0, main.null_keys or 0
     rows = f"{words.format_count(absent, 'row')} {'has' if absent == 1 else 'have'} no key"
     if not twice:
@@ -297,7 +297,7 @@ def describe_all_same_in_view(compared: Sequence[DiffView]) -> SafeMarkdown:
     return SafeMarkdown(f"0 of {words.format_count(rows, 'row')} differ from `prod` in {where}")
 
 
-def _describe_rows(diff: DiffView) -> str:
+def _describe_gone_and_new_rows(diff: DiffView) -> str:
     gone, new = diff.only_prod or 0, diff.only_pr or 0
     if not gone and not new:
         return "no row is gone or new"
@@ -316,10 +316,10 @@ def _choose_verb(number: int) -> str:
 
 def _describe_changed_columns(columns: Sequence[ColumnMatch]) -> tuple[str, bool]:
     names = [column.name for column in columns]
-    return _list_names(names), len(names) > 1
+    return _list_column_names_for_sentence(names), len(names) > 1
 
 
-def _list_names(names: Sequence[str]) -> str:
+def _list_column_names_for_sentence(names: Sequence[str]) -> str:
     shown = ", ".join(make_code_span(name) for name in names[:_COLUMNS])
     rest = len(names) - _COLUMNS
     return f"{shown} and {words.format_count(rest, 'more column')}" if rest > 0 else shown
@@ -351,7 +351,7 @@ def describe_changed_columns_of_diff(diff: DiffView) -> SafeMarkdown:
             listed = ", ".join(make_table_cell(name) for name in names[:3])
             parts.append(f"{label}{listed}{words.and_more(names, 3)}")
     if diff.window and not diff.complete:
-        parts.append(_describe_part(diff.coverage))
+        parts.append(_describe_compared_days(diff.coverage))
     return SafeMarkdown("<br>".join(parts))
 
 
@@ -359,7 +359,9 @@ def render_row_bar(diff: DiffView) -> SafeMarkdown:
     """A bar of the rows that changed, and how many there are, gone and new."""
     if diff.state == "empty":
         return SafeMarkdown(SENTENCES.no_rows)
-    counts = f"{_format_number(diff.only_prod)} gone, {_format_number(diff.only_pr)} new"
+    counts = (
+        f"{_format_number_or_dash(diff.only_prod)} gone, {_format_number_or_dash(diff.only_pr)} new"
+    )
     total = "–" if diff.rows_pr is None else words.format_count(diff.rows_pr, "row")
     of = "<br>of" if diff.changed_share else " of"
     return SafeMarkdown(f"{_render_bar(diff)}{of} {total}<br>{counts}")
@@ -380,11 +382,11 @@ def _render_bar(diff: DiffView) -> str:
     return f"`{bar}` {shown}"
 
 
-def _format_number(value: int | None) -> str:
+def _format_number_or_dash(value: int | None) -> str:
     return "–" if value is None else words.format_number(value)
 
 
-def _describe_part(days: tuple[int, int] | None) -> str:
+def _describe_compared_days(days: tuple[int, int] | None) -> str:
     if days is None or days[0] >= days[1]:
         return "not all of `prod`'s intervals"
     return f"compared: {words.format_number(days[0])} of {words.format_count(days[1], 'day')}"
@@ -414,7 +416,9 @@ def describe_value_change(column: ColumnMatch, rows: tuple[int, int]) -> SafeMar
         )
         parts.append(f"null {before} → {after}")
     if old.distinct != new.distinct and None not in (old.distinct, new.distinct):
-        parts.append(f"about {_format_count(old)} → {_format_count(new)} distinct values")
+        parts.append(
+            f"about {_format_distinct_count(old)} → {_format_distinct_count(new)} distinct values"
+        )
     return SafeMarkdown(" · ".join(parts) or "other values, spread as before")
 
 
@@ -422,7 +426,7 @@ def _get_ratio(part: int, whole: int) -> float:
     return min(part / whole, 1.0) if whole else 0.0
 
 
-def _format_count(profile: Profile) -> str:
+def _format_distinct_count(profile: Profile) -> str:
     return words.format_number(profile.distinct or 0)
 
 

@@ -115,7 +115,7 @@ class TextPage:
             header_style="dim",
         )
         for row in cells:
-            table.add_row(*map(_make_cell, row))
+            table.add_row(*map(_make_text_table_cell, row))
         self._print_lines(
             Text.assemble(*((each.text, each.style or "") for each in segments))
             for segments in self._console.render_lines(table, pad=False)
@@ -161,7 +161,7 @@ class _NameCell:
         yield _keep_end(self._name, options.max_width)
 
 
-def _make_cell(text: Text) -> Text | _NameCell:
+def _make_text_table_cell(text: Text) -> Text | _NameCell:
     return text if " " in text.plain else _NameCell(text)
 
 

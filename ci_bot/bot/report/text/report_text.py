@@ -54,7 +54,7 @@ def render_short_review(report: Report, context: CommentViewContext, screen: Out
     title = title.partition("<br>")[0]
     heading = render_plain(title, colour=screen.colour, width=screen.width).splitlines()[0]
     below = [
-        *(_list_facts(view, screen) if report.failure is None else []),
+        *(_list_facts_of_text_report(view, screen) if report.failure is None else []),
         *_describe_next_step(view, screen.width),
     ]
     room = MOST_LINES - 1 - len(below)
@@ -97,14 +97,16 @@ def _list_reasons(view: ReviewView, screen: OutputScreen, room: int) -> list[str
     weightiest findings, and how many more there are."""
     also = f" Also: {view.head.rest}." if view.head.rest else ""
     notice = view.baseline_notice
-    first = _list_texts([] if notice is None else [notice.render_short()], screen, _NOTICE)
+    first = _lay_out_cut_texts([] if notice is None else [notice.render_short()], screen, _NOTICE)
     room -= len(first)
     page = TextPage(width=screen.width)
     page.add_paragraph(f"{view.head.sentence}{also}")
     failure = view.report.failure
-    hint = _list_texts([failure.hint], screen, _HINT) if failure and failure.hint else []
+    hint = _lay_out_cut_texts([failure.hint], screen, _HINT) if failure and failure.hint else []
     # A finding and the count of the others have a line each.
-    lines = _cut_lines(_render_lines(page), screen, min(_SENTENCE, room - len(hint) - 2))
+    lines = _cut_text_lines_to_room(
+        _render_page_lines(page), screen, min(_SENTENCE, room - len(hint) - 2)
+    )
     reasons = _list_fitting_findings(view, screen, room - len(lines) - len(hint))
     return [*first, *lines, *reasons, *hint]
 
@@ -114,7 +116,7 @@ def _list_fitting_findings(view: ReviewView, screen: OutputScreen, room: int) ->
 
     The last one that is shown has at least one line, and may be cut.
     """
-    texts = [_describe_reason(point) for point in view.findings.by_rule[:_REASONS]]
+    texts = [_describe_finding_in_text_line(point) for point in view.findings.by_rule[:_REASONS]]
     count = len(texts)
     while count > 1:
         needs_more = len(view.risks) > count
@@ -123,25 +125,25 @@ def _list_fitting_findings(view: ReviewView, screen: OutputScreen, room: int) ->
         count -= 1
     hidden = len(view.risks) - count
     more = [f"  and {words.format_count(hidden, 'more finding')}"] if hidden else []
-    return [*_list_texts(texts[:count], screen, max(room - len(more), 1)), *more]
+    return [*_lay_out_cut_texts(texts[:count], screen, max(room - len(more), 1)), *more]
 
 
-def _list_texts(texts: Iterable[str], screen: OutputScreen, room: int) -> list[str]:
-    return _cut_lines(_lay_out(texts, screen), screen, room)
+def _lay_out_cut_texts(texts: Iterable[str], screen: OutputScreen, room: int) -> list[str]:
+    return _cut_text_lines_to_room(_lay_out(texts, screen), screen, room)
 
 
 def _lay_out(texts: Iterable[str], screen: OutputScreen) -> list[str]:
     page = TextPage(width=screen.width)
     for text in texts:
         page.add_item(text)
-    return _render_lines(page)
+    return _render_page_lines(page)
 
 
-def _render_lines(page: TextPage) -> list[str]:
+def _render_page_lines(page: TextPage) -> list[str]:
     return page.render_text().strip("\n").splitlines()
 
 
-def _cut_lines(lines: list[str], screen: OutputScreen, room: int) -> list[str]:
+def _cut_text_lines_to_room(lines: list[str], screen: OutputScreen, room: int) -> list[str]:
     """At most `room` lines; if there are more, the last one ends with a mark after a whole word."""
     if len(lines) <= room:
         return lines
@@ -151,7 +153,7 @@ def _cut_lines(lines: list[str], screen: OutputScreen, room: int) -> list[str]:
     return [*lines[: room - 1], clip_text(f"{last} {ELLIPSIS}", screen.width)]
 
 
-def _describe_reason(point: FindingPointView) -> str:
+def _describe_finding_in_text_line(point: FindingPointView) -> str:
     """A finding in a line; with the line of its file, so that an editor's terminal opens it."""
     risk = point.risk
     place = "" if risk.model or not risk.path or not risk.line else f":{risk.line}"
@@ -159,14 +161,14 @@ def _describe_reason(point: FindingPointView) -> str:
     return one_line(f"{risk.severity}: {_name_finding(risk)}{place}{more}: {risk.evidence}")
 
 
-def _list_facts(view: ReviewView, screen: OutputScreen) -> list[str]:
+def _list_facts_of_text_report(view: ReviewView, screen: OutputScreen) -> list[str]:
     counts = [f"{words.format_number(n)} {words.CHANGES[name]}" for name, n in view.change_counts]
     facts = {
         "Changes": f"{' · '.join(counts) or 'none'}, of "
         f"{words.format_count(view.report.project.models, 'model')}",
         "To build": _describe_builds(view)
         + (f"; then prod {view.restated}" if view.restated else ""),
-        "Checks": _describe_checks(view.report.checks),
+        "Checks": _describe_checks_in_text_report(view.report.checks),
     }
     page = make_page_of_screen(screen)
     for label, text in facts.items():
@@ -196,7 +198,7 @@ def _describe_work(work: DisplayWorkView | None) -> str:
     )
 
 
-def _describe_checks(checks: Checks) -> str:
+def _describe_checks_in_text_report(checks: Checks) -> str:
     """A terminal may show no marks, so what passed is reported in words."""
     parts = (describe_tests(checks.tests), describe_lint(checks.lint))
     return " · ".join(f"{c.text} passed" if c.result == "ok" else c.text for c in parts)

@@ -43,7 +43,7 @@ def find_changed_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
             f"The join of `{called(was.target)}` changes: {'; '.join(differences)}.",
             "the owner confirms which rows meet, and which are dropped or kept",
             model=pair.after,
-            subject=(_make_subject(was, old, inputs),),
+            subject=(_make_subject_of_changed_join(was, old, inputs),),
             anchors=(f"JOIN {called(was.target)}", called(was.target), "JOIN"),
         )
     for new_join in after:
@@ -55,7 +55,7 @@ def find_changed_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
                 "every row has a match, or the others are meant to go",
                 severity="medium",
                 model=pair.after,
-                subject=(_make_subject(new_join, new, inputs),),
+                subject=(_make_subject_of_changed_join(new_join, new, inputs),),
                 anchors=(f"JOIN {partner}", partner, "JOIN"),
             )
 
@@ -110,12 +110,12 @@ def _observe_gone_join(
         "the owner confirms that the partner is not needed",
         severity=None if filters else "medium",
         model=pair.after,
-        subject=(_make_subject(was, old, inputs),),
+        subject=(_make_subject_of_changed_join(was, old, inputs),),
         anchors=("FROM",),
     )
 
 
-def _make_subject(join: JoinMeaning, its: QueryMeaning, inputs: RuleInputs) -> str:
+def _make_subject_of_changed_join(join: JoinMeaning, its: QueryMeaning, inputs: RuleInputs) -> str:
     """Makes the identity of a join: one partner may be joined twice, with different conditions."""
     return inputs.names.shorten_in_text(
         " ".join([join.target, *sorted(map(its.show_key, join.on))])

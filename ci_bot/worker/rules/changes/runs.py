@@ -185,12 +185,12 @@ def _iterate_parsed(model: SqlModel) -> Iterator[exp.Expr]:
 def _is_one_template(before: str, after: str) -> bool:
     """Whether two templates differ only in blanks and comments."""
     try:
-        return _split_parts(before) == _split_parts(after)
+        return _split_rendered_conditions(before) == _split_rendered_conditions(after)
     except Exception:  # a template that cannot be split is the same only if its text is
         return before == after
 
 
-def _split_parts(text: str) -> list[object]:
+def _split_rendered_conditions(text: str) -> list[object]:
     parts: list[object] = []
     tree = JINJA_PARSER.parse(text)
     for data in tree.find_all(nodes.TemplateData):

@@ -150,22 +150,22 @@ def _does_setting_start_program(parts: list[str], value: Any) -> bool:
     if not setting or value in (None, "", [], {}):
         return False
     if setting[0] in _PASTED:
-        breaks_out = any(map(_BREAKS_OUT.search, [*setting[1:], *_iterate_texts(value)]))
+        breaks_out = any(map(_BREAKS_OUT.search, [*setting[1:], *_iterate_texts_of_setting(value)]))
         return breaks_out or any(map(_DUCKDB.search, setting[1:]))
     if setting[0] == "config":
         return _does_setting_start_from_spark(".".join(setting[1:]), str(value))
     return setting[0] in _LOADERS
 
 
-def _iterate_texts(value: Any) -> Iterator[str]:
+def _iterate_texts_of_setting(value: Any) -> Iterator[str]:
     """Yields every key and value inside a list or mapping."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield str(key)
-            yield from _iterate_texts(inner)
+            yield from _iterate_texts_of_setting(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _iterate_texts(inner)
+            yield from _iterate_texts_of_setting(inner)
     else:
         yield str(value)
 
@@ -298,7 +298,7 @@ def _read_hours(lifetime: Any) -> float | None:
 def _find_lost_guard(head: str, before: Any, after: Any) -> str | None:
     """Describes a lost guard: an approval, a notification of failures, a pinned environment."""
     if head == "pinned_environments":
-        if _list_texts(before) - _list_texts(after):
+        if _list_lower_case_setting_texts(before) - _list_lower_case_setting_texts(after):
             return "the janitor deletes an environment that is not pinned once its time is over"
     elif head == "users":
         lost = _list_approvers(before) - _list_approvers(after)
@@ -313,7 +313,7 @@ def _find_lost_guard(head: str, before: Any, after: Any) -> str | None:
     return None
 
 
-def _list_texts(value: Any) -> set[str]:
+def _list_lower_case_setting_texts(value: Any) -> set[str]:
     items = value if isinstance(value, list) else [value] if value else []
     return {str(item).lower() for item in items}
 
@@ -327,7 +327,7 @@ def _list_approvers(users: Any) -> set[str]:
     return {
         str(user.get("github_username") or user.get("username")).lower()
         for user in _list_mappings(users)
-        if _APPROVER in _list_texts(user.get("roles"))
+        if _APPROVER in _list_lower_case_setting_texts(user.get("roles"))
     }
 
 
@@ -335,7 +335,7 @@ def _list_heard_failures(targets: Any) -> set[str]:
     """Lists the failures of which notification targets, or those of the users, get notice."""
     heard: set[str] = set()
     for one in _list_mappings(targets):
-        heard |= _list_texts(one.get("notify_on")) & _FAILURES
+        heard |= _list_lower_case_setting_texts(one.get("notify_on")) & _FAILURES
         heard |= _list_heard_failures(one.get("notification_targets"))
     return heard
 

@@ -191,7 +191,7 @@ def read_pairs(text: str) -> Counter[_Pair] | None:
         if found is None:
             return None
         is_secret = isinstance(found, dict) and found.get("kind") == "Secret"
-        pairs.update(_iterate_pairs(found, ("Secret",) if is_secret else ()))
+        pairs.update(_iterate_pairs_of_deployment_yaml(found, ("Secret",) if is_secret else ()))
     return pairs
 
 
@@ -200,17 +200,19 @@ def list_template_words_of_file(template: str) -> str:
     return " ".join(template.split()).replace("'", "\u2019")
 
 
-def _iterate_pairs(value: Any, path: tuple[str, ...]) -> Iterator[_Pair]:
+def _iterate_pairs_of_deployment_yaml(value: Any, path: tuple[str, ...]) -> Iterator[_Pair]:
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             if str(key).lower() not in _OF_PEOPLE or isinstance(inner, dict | list) is (
                 str(key) == "name"
             ):
-                yield from _iterate_pairs(inner, (*path, str(key)))
+                yield from _iterate_pairs_of_deployment_yaml(inner, (*path, str(key)))
     elif isinstance(value, list) and value:
         for option, inner in pairwise(("", *map(_name_variable, value))):
             takes_secret = str(option).startswith("-") and is_name_of_secret(str(option))
-            yield from _iterate_pairs(inner, (*path, str(option)) if takes_secret else path)
+            yield from _iterate_pairs_of_deployment_yaml(
+                inner, (*path, str(option)) if takes_secret else path
+            )
     elif path:
         yield path, " ".join(str(value).split())
 
@@ -241,7 +243,7 @@ def list_changed_pairs(
 def show_change_of_deployment_file(path: tuple[str, ...], was: str | None, now: str | None) -> str:
     """A changed setting for a report, by the names that lead to it; it shows no secret."""
     name = ".".join(path[-2:])
-    before, after = (_show_value(path, one) for one in (was, now))
+    before, after = (_show_value_of_deployment_yaml(path, one) for one in (was, now))
     return f"`{name}` goes from {before} to {after}"
 
 
@@ -252,7 +254,7 @@ _SIGNED_IN = re.compile(r"(?<=://)[^/\s@]{1,200}@")
 _SWITCHES = frozenset({"true", "false", "read", "write", "none", "{}", "0", "1"})
 
 
-def _show_value(names: tuple[str, ...], value: str | None) -> str:
+def _show_value_of_deployment_yaml(names: tuple[str, ...], value: str | None) -> str:
     # These files hold commands and lines of any form, where no pattern finds each secret.
     if value is None:
         return "nothing"

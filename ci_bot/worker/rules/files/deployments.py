@@ -304,10 +304,10 @@ def list_differences_of_owners_file(
     """Owners who are asked about less than before, by lines that go or that others win over."""
     old, new = read_owner_lines(before), read_owner_lines(after)
     if (len(old) + len(new)) * len(files) > MOST_COMPARISONS:
-        if _list_words(old) != _list_words(new):
+        if _list_codeowner_words(old) != _list_codeowner_words(new):
             yield Difference("", "It has so many lines that nobody compared what each owner loses")
         return
-    known = _list_words(old)
+    known = _list_codeowner_words(old)
     owned_before: set[str] = set()
     owned_after: set[str] = set()
     lost: dict[str, str] = {}
@@ -330,7 +330,7 @@ def list_differences_of_owners_file(
         )
 
 
-def _list_words(lines: Sequence[OwnerLine]) -> list[tuple[str, tuple[str, ...]]]:
+def _list_codeowner_words(lines: Sequence[OwnerLine]) -> list[tuple[str, tuple[str, ...]]]:
     return [(line.pattern, line.owners) for line in lines]
 
 
@@ -393,15 +393,21 @@ def _list_differences_of_file(  # noqa: PLR0911, PLR0912 - one line for each kin
     if after is None:
         return iter(())
     if name == ".dockerignore":
-        return list_files_excluded_from_image(before, after, _list_files(inputs.repository))
+        return list_files_excluded_from_image(
+            before, after, _list_files_of_checkout(inputs.repository)
+        )
     if name == ".gitattributes":
-        return list_differences_of_gitattributes_file(before, after, _list_files(inputs.repository))
+        return list_differences_of_gitattributes_file(
+            before, after, _list_files_of_checkout(inputs.repository)
+        )
     if _is_shell_file(path, after):
         return list_differences_of_script_file(before, after)
     if before is None:
         return iter(())
     if path in CODEOWNERS_PLACES:
-        return list_differences_of_owners_file(before, after, _list_files(inputs.repository))
+        return list_differences_of_owners_file(
+            before, after, _list_files_of_checkout(inputs.repository)
+        )
     if _IMAGE.search(name):
         return list_differences_of_image_file(before, after)
     if PurePosixPath(path).suffix in {".tf", ".hcl", ".tfvars"}:
@@ -425,7 +431,7 @@ def _is_shell_file(path: str, text: str) -> bool:
 
 
 @lru_cache(maxsize=2)
-def _list_files(repository: Path) -> tuple[str, ...]:
+def _list_files_of_checkout(repository: Path) -> tuple[str, ...]:
     """The files of the checkout, relative to it; of a large one, some."""
     found: list[str] = []
     for folder, folders, names in os.walk(repository):

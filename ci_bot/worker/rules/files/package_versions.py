@@ -232,12 +232,12 @@ def is_lock_file(path: str) -> bool:
 
 def list_lock_differences(before: str, after: str) -> Iterator[Difference]:
     """Packages that come from elsewhere, and those with other content under the same version."""
-    yield from _compare_packages(_read_tables(before), _read_tables(after))
+    yield from _compare_packages(_read_lock_file_tables(before), _read_lock_file_tables(after))
 
 
 def list_hash_differences(before: str, after: str) -> Iterator[Difference]:
     """The same for requirements with hashes, of which sources are compared elsewhere."""
-    yield from _compare_packages(_read_lines(before), _read_lines(after))
+    yield from _compare_packages(_read_requirement_lines(before), _read_requirement_lines(after))
 
 
 def _compare_packages(old: dict[str, _Locked], new: dict[str, _Locked]) -> Iterator[Difference]:
@@ -269,7 +269,7 @@ def _has_other_content(was: _Locked, now: _Locked) -> bool:
     return bool(was.hashes and now.hashes) and was.hashes.isdisjoint(now.hashes)
 
 
-def _read_tables(text: str) -> dict[str, _Locked]:
+def _read_lock_file_tables(text: str) -> dict[str, _Locked]:
     found: dict[str, _Locked] = {}
     for block in _TABLE.split(text)[1:]:
         fields = dict(reversed(_FIELD.findall(block)))
@@ -295,7 +295,7 @@ def _read_tables(text: str) -> dict[str, _Locked]:
     return found
 
 
-def _read_lines(text: str) -> dict[str, _Locked]:
+def _read_requirement_lines(text: str) -> dict[str, _Locked]:
     found: dict[str, _Locked] = {}
     for line in re.sub(r"\\[^\S\n]*\n", " ", text).splitlines():
         match = _HASHED_LINE.match(line.strip())

@@ -205,7 +205,7 @@ def find_run_commands_changed_in_files(inputs: RuleInputs) -> Iterator[RuleObser
         if old is None and new is None:
             continue
         # A command and its options that go together are one finding.
-        found = list(_compare_files(old or _NOTHING, new, is_new=old is None)) if new else []
+        found = list(_compare_run_files(old or _NOTHING, new, is_new=old is None)) if new else []
         found += _list_lost_commands(old, inputs) if old is not None else []
         for subject, sentence, severity in found:
             yield RuleObservation(
@@ -227,7 +227,7 @@ def _may_file_run_commands(path: str) -> bool:
 CommandDifference = tuple[str, str, Severity | None]
 
 
-def _compare_files(old: RunFile, new: RunFile, *, is_new: bool) -> Iterator[CommandDifference]:
+def _compare_run_files(old: RunFile, new: RunFile, *, is_new: bool) -> Iterator[CommandDifference]:
     gained, lost = new.options - old.options, old.options - new.options
     for option in sorted(gained.keys() | lost.keys()):
         effect = _EFFECTS.get(option)

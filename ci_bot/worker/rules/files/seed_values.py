@@ -129,7 +129,10 @@ def _describe_text_changes(
             "which the reader takes for missing."
         )
     if other:
-        texts = [f"{_quote_value(was)} as {_quote_value(now)}" for was, now in other[:_EXAMPLES]]
+        texts = [
+            f"{_quote_seed_value(was)} as {_quote_seed_value(now)}"
+            for was, now in other[:_EXAMPLES]
+        ]
         return f"reads {', '.join(texts)}: all of its values look like numbers now."
     return ""
 
@@ -184,10 +187,10 @@ def _describe_dates(new: set[str]) -> str:
 
 
 def quote_examples(values: list[str]) -> str:
-    return ", ".join(_quote_value(value) for value in values[:_EXAMPLES])
+    return ", ".join(_quote_seed_value(value) for value in values[:_EXAMPLES])
 
 
-def _quote_value(value: str) -> str:
+def _quote_seed_value(value: str) -> str:
     return f"`{shorten_redacted(redact_shapes(value.strip()), LONGEST)}`"
 
 
@@ -342,7 +345,7 @@ def compare_seed_rows(inputs: RuleInputs) -> dict[str, SeedRows]:
             read_table_of_seed_file(inputs, path, model, before=side) for side in (True, False)
         )
         if before and after and _is_content_of_seed(inputs, path, old):
-            rows = _compare_rows(before, after)
+            rows = _compare_seed_rows(before, after)
             if rows is not None:
                 found[model.fqn] = rows
     return found
@@ -360,7 +363,7 @@ def _is_content_of_seed(inputs: RuleInputs, path: str, model: SeedModel) -> bool
     return bool(hashes == model.column_hashes)
 
 
-def _compare_rows(before: list[list[str]], after: list[list[str]]) -> SeedRows | None:
+def _compare_seed_rows(before: list[list[str]], after: list[list[str]]) -> SeedRows | None:
     """Compares the rows of both versions; None if the header is not clear."""
     old, new = (_read_records(rows) for rows in (before, after))
     if old is None or new is None:
@@ -371,12 +374,12 @@ def _compare_rows(before: list[list[str]], after: list[list[str]]) -> SeedRows |
     if len(left) != len(right):
         return SeedRows((), come.total(), gone.total())
     # The number of rows is the same: the first lost row became the first new row, and so on.
-    pairs = list(zip(_take_rows(left, gone), _take_rows(right, come), strict=True))
+    pairs = list(zip(_take_seed_rows(left, gone), _take_seed_rows(right, come), strict=True))
     differ = [any(one[i] != other[i] for one, other in pairs) for i in range(len(common))]
     return SeedRows(tuple(name for name, yes in zip(common, differ, strict=True) if yes))
 
 
-def _take_rows(
+def _take_seed_rows(
     rows: list[tuple[str, ...]], wanted: Counter[tuple[str, ...]]
 ) -> list[tuple[str, ...]]:
     """Lists the rows that `wanted` counts, in the order of the file."""

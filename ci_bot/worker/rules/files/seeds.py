@@ -73,7 +73,7 @@ class _SeedReaders:
             defined = inputs.find_path(model)
             if defined is not None and not own.is_absolute() and "$root" not in str(own):
                 joined = PurePosixPath(defined).parent / own
-                self._by_path.setdefault(tuple(_normalize_parts(joined.parts)), model)
+                self._by_path.setdefault(tuple(_normalize_seed_path_parts(joined.parts)), model)
             else:
                 # A model from the state does not know its file, so the end of the path is compared.
                 tail = tuple(part for part in own.parts if part not in {"..", ".", "/", "$root"})
@@ -87,7 +87,7 @@ class _SeedReaders:
         return found if found is not None else next((m for m in tails if m is not None), None)
 
 
-def _normalize_parts(parts: tuple[str, ...]) -> list[str]:
+def _normalize_seed_path_parts(parts: tuple[str, ...]) -> list[str]:
     found: list[str] = []
     for part in parts:
         if part == ".." and found:
@@ -116,31 +116,31 @@ def find_unreadable_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 "load.",
                 "the file is saved as UTF-8",
                 model=model,
-                model_name=None if inputs.loaded else _find_model(inputs, path),
+                model_name=None if inputs.loaded else _find_model_of_seed_file(inputs, path),
                 path=path,
                 line=line,
             )
 
 
-def _find_model(inputs: RuleInputs, path: str) -> str | None:
+def _find_model_of_seed_file(inputs: RuleInputs, path: str) -> str | None:
     """Finds the seed model that names this file, in the texts of the project."""
     for project in inputs.projects:
         for file in sorted((inputs.repository / project / "models").rglob("*.sql")):
             text = file.read_text(encoding="utf-8", errors="replace")
-            name = _read_model(text) if PurePosixPath(path).name in text else None
+            name = _read_seed_model_name(text) if PurePosixPath(path).name in text else None
             if name is not None:
                 return name
     return None
 
 
-def _read_model(text: str) -> str | None:
+def _read_seed_model_name(text: str) -> str | None:
     model = _MODEL.search(text)
     name = _NAME.search(text, model.end()) if model is not None else None
     is_seed = name is not None and _SEED.search(text, name.end()) is not None
     return name[1] if name is not None and is_seed else None
 
 
-def _measure_file(inputs: RuleInputs, path: str, content: bytes | None) -> tuple[int, int]:
+def _measure_seed_file(inputs: RuleInputs, path: str, content: bytes | None) -> tuple[int, int]:
     """Measures a file in bytes and rows; the rows of a large file are estimated from a part."""
     if content is not None:
         return len(content), content.count(b"\n")
@@ -187,7 +187,7 @@ def find_content_faults_of_seed_files(inputs: RuleInputs) -> Iterator[RuleObserv
     """Large files, rows of different lengths, missing columns, and values of a wrong type."""
     for path, model in iterate_changed_seed_files(inputs):
         content = inputs.files_after(path)
-        size, rows_count = _measure_file(inputs, path, content)
+        size, rows_count = _measure_seed_file(inputs, path, content)
         if size > LARGE_BYTES or rows_count > MANY_ROWS:
             huge = size > MAX_BYTES or rows_count > MAX_ROWS
             yield RuleObservation(
@@ -217,7 +217,7 @@ def _find_shape_faults(
             "the file has the columns and types that the model declares",
             severity=severity,
             model=model,
-            model_name=_find_model(inputs, path) if model is None else None,
+            model_name=_find_model_of_seed_file(inputs, path) if model is None else None,
             path=path,
             line=line,
             subject=(what,),
@@ -324,7 +324,7 @@ def find_key_faults_of_seed_files(inputs: RuleInputs) -> Iterator[RuleObservatio
             for name, kind in (model.columns_to_types_ or {}).items()
             if kind.this.value in _NUMBER
         }
-        new = _list_keys(after, grains[0], numbers)
+        new = _list_seed_row_keys(after, grains[0], numbers)
         if new is None:
             continue
         repeated = [key for key, count in Counter(new).items() if count > 1]
@@ -343,7 +343,7 @@ def find_key_faults_of_seed_files(inputs: RuleInputs) -> Iterator[RuleObservatio
                 subject=("repeated",),
             )
         before = read_table_of_seed_file(inputs, path, model, before=True)
-        old = _list_keys(before, grains[0], numbers) if before else None
+        old = _list_seed_row_keys(before, grains[0], numbers) if before else None
         gone = set(old or ()) - set(new)
         if old and gone:
             share = len(gone) / len(set(old))
@@ -366,7 +366,7 @@ def parse_number(text: str) -> Decimal | None:
     return Decimal(text.strip()) if _NUMERIC.match(text) else None
 
 
-def _list_keys(
+def _list_seed_row_keys(
     rows: list[list[str]], grain: Iterable[str], numbers: Collection[str]
 ) -> list[tuple[str | Decimal, ...]] | None:
     """The key of each row; what is declared as a number counts by its value: 1000.0 is 1000.00."""

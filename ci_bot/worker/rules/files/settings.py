@@ -237,7 +237,7 @@ def _judge_linter(parts: list[str], before: Any, after: Any) -> SettingJudgement
             "no model is checked any more" if off else "models are checked from now on",
             "the linter is on",
         )
-    old, new = _list_items(before), _list_items(after)
+    old, new = _list_lower_case_setting_items(before), _list_lower_case_setting_items(after)
     loosened = bool(new - old) if name == "ignored_rules" else bool(old - new)
     if name == "warn_rules":
         return LINTER, "medium" if loosened else "info", "which rules warn", "a reviewer agrees"
@@ -249,7 +249,7 @@ def _judge_linter(parts: list[str], before: Any, after: Any) -> SettingJudgement
     )
 
 
-def _list_items(value: Any) -> set[str]:
+def _list_lower_case_setting_items(value: Any) -> set[str]:
     items = value if isinstance(value, list) else [value] if value else []
     return {str(item).lower() for item in items}
 

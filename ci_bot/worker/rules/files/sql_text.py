@@ -221,7 +221,7 @@ def _list_evaluated_parts(
         return []
     pieces = _list_strings(text) if PurePosixPath(path).suffix.lower() in _YAML else [text]
     return [
-        (sql, why, _find_line(text, sql))
+        (sql, why, _find_line_of_sql_argument(text, sql))
         for piece in pieces
         for sql, why in _iterate_objections(piece, list_dialects_of_sql_file(inputs, path))
     ]
@@ -304,11 +304,11 @@ def _iterate_objections(text: str, dialects: tuple[str, ...]) -> Iterator[tuple[
     left = [_MOST_PARTS]
     for dialect in dialects[:1] if d.DIALECT_PATTERN.search(text) else dialects:
         scan = _SqlFileArgumentScan(dialect, left, own_macros=_does_file_define_macros(text))
-        for expression in _parse_text(text, dialect):
+        for expression in _parse_sql_file_text(text, dialect):
             yield from scan.find_objections(expression)
 
 
-def _parse_text(text: str, dialect: str) -> list[Any]:
+def _parse_sql_file_text(text: str, dialect: str) -> list[Any]:
     try:
         return list(d.parse(text, default_dialect=dialect or None))
     except _UNPARSED:
@@ -332,7 +332,7 @@ class _SqlFileArgumentScan:
             yield from self._find_in_argument(argument, depth)
         for template in tree.find_all(d.Jinja) if depth < _DEEPEST else ():
             # Its text becomes SQL, and the macros in that are evaluated.
-            for inner in _parse_text(_drop_templates(template.name), self.dialect):
+            for inner in _parse_sql_file_text(_drop_templates(template.name), self.dialect):
                 yield from self.find_objections(inner, depth + 1)
 
     def _find_in_argument(self, argument: exp.Expr, depth: int) -> Iterator[tuple[str, str]]:
@@ -375,13 +375,13 @@ def _is_plain_statement(name: Any) -> bool:
 def _render_python(part: Any) -> str:
     """Renders the Python text that SQLMesh makes of a part; "" if it fails."""
     try:
-        return str(_make_python_generator().generate(part.transform(_remove_names)))
+        return str(_make_python_generator().generate(part.transform(_remove_names_from_sql)))
     except Exception:
         # SQLMesh's generator raises many kinds of errors if there is no Python for a part.
         return ""
 
 
-def _remove_names(node: exp.Expr) -> Any:
+def _remove_names_from_sql(node: exp.Expr) -> Any:
     """Replaces variables by a text, and names of tables by a plain name.
 
     SQLMesh replaces variables before it evaluates anything. Python does not compute with a table in
@@ -399,7 +399,7 @@ def _make_python_generator() -> Any:
     return MacroDialect().generator()
 
 
-def _find_line(text: str, sql: str) -> int:
+def _find_line_of_sql_argument(text: str, sql: str) -> int:
     """Finds the line with the argument's longest word."""
     for word in sorted(set(re.findall(r"[^\s,()]+", sql)), key=len, reverse=True):
         at = text.find(word)

@@ -79,16 +79,16 @@ def read_case_of_test_file(body: Mapping[str, Any], read: ReadText) -> UnitTestC
     outputs = _read_mapping(body.get("outputs"))
     partial = bool(outputs.get("partial"))
     expected = {
-        name: _read_table(value, read, partial=partial)
+        name: _read_expected_table(value, read, partial=partial)
         for name, value in _read_mapping(outputs.get("ctes")).items()
     }
     expected = {f"CTE {name.lower()}": table for name, table in expected.items()}
     if outputs.get(QUERY) is not None:
-        expected[QUERY] = _read_table(outputs[QUERY], read, partial=partial)
+        expected[QUERY] = _read_expected_table(outputs[QUERY], read, partial=partial)
     return UnitTestCase(
         model=str(body.get("model") or "").lower(),
         inputs={
-            name.lower(): _read_table(value, read)
+            name.lower(): _read_expected_table(value, read)
             for name, value in _read_mapping(body.get("inputs")).items()
         },
         outputs=expected,
@@ -103,15 +103,19 @@ def _read_mapping(value: Any) -> Mapping[str, Any]:
     return {str(key): item for key, item in value.items()} if isinstance(value, dict) else {}
 
 
-def _read_table(value: Any, read: ReadText, *, partial: bool = False) -> ExpectedTable:
+def _read_expected_table(value: Any, read: ReadText, *, partial: bool = False) -> ExpectedTable:
     whole = _read_mapping(value) if isinstance(value, dict) else {"rows": value}
     partial = partial or bool(whole.get("partial"))
     text = repr(sorted((key, repr(item)) for key, item in whole.items() if key != "partial"))
-    rows = _read_rows(whole, read)
-    return ExpectedTable(None if rows is None else tuple(map(_read_row, rows)), text, partial)
+    rows = _read_expected_rows(whole, read)
+    return ExpectedTable(
+        None if rows is None else tuple(map(_read_expected_row, rows)), text, partial
+    )
 
 
-def _read_rows(whole: Mapping[str, Any], read: ReadText) -> Sequence[Mapping[str, Any]] | None:
+def _read_expected_rows(
+    whole: Mapping[str, Any], read: ReadText
+) -> Sequence[Mapping[str, Any]] | None:
     rows, path = whole.get("rows"), whole.get("path")
     if path is not None:
         content = read(str(path))
@@ -127,7 +131,7 @@ def _read_rows(whole: Mapping[str, Any], read: ReadText) -> Sequence[Mapping[str
     return rows
 
 
-def _read_row(row: Mapping[str, Any]) -> ExpectedRow:
+def _read_expected_row(row: Mapping[str, Any]) -> ExpectedRow:
     return {str(column).lower(): spell_value_of_test_file(value) for column, value in row.items()}
 
 

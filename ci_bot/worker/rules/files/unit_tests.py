@@ -149,7 +149,7 @@ def find_tests_removed_from_files(inputs: RuleInputs) -> Iterator[RuleObservatio
     sides = list_tests_of_touched_files(inputs)
     moved = {plain_name(old): plain_name(new) for old, new in list_renamed_models(inputs)}
     for test in sides.before:
-        model = _find_model(inputs.after, test.case.model)
+        model = _find_model_of_unit_test(inputs.after, test.case.model)
         tested = _find_new_model(test.case.model, moved)
         if model is None and inputs.loaded and tested == test.case.model:
             continue  # the model is gone, too, and another rule reports that
@@ -157,8 +157,8 @@ def find_tests_removed_from_files(inputs: RuleInputs) -> Iterator[RuleObservatio
             continue
         model = (
             model
-            or _find_model(inputs.after, tested)
-            or _find_model(inputs.before, test.case.model)
+            or _find_model_of_unit_test(inputs.after, tested)
+            or _find_model_of_unit_test(inputs.before, test.case.model)
         )
         yield from _judge_case(inputs, test, sides.after, tested, model)
     for path in sorted(sides.unreadable & {test.path for test in sides.before}):
@@ -242,7 +242,7 @@ def _is_same_model(one: str, other: str) -> bool:
     return one == other or one.endswith(f".{other}") or other.endswith(f".{one}")
 
 
-def _find_model(models: Mapping[str, Model], name: str) -> Model | None:
+def _find_model_of_unit_test(models: Mapping[str, Model], name: str) -> Model | None:
     return next((model for fqn, model in models.items() if _is_same_model(fqn, name)), None)
 
 
@@ -254,18 +254,19 @@ def _read_model_shape(inputs: RuleInputs, model: Model | None) -> ModelShape:
     found = getattr(query, "ctes", None)
     before = inputs.before.get(model.fqn)
     return ModelShape(
-        columns=_list_columns(model),
+        columns=_list_columns_of_tested_model(model),
         same=before is not None and before.data_hash == model.data_hash,
         ctes=None if found is None else {cte.alias.lower() for cte in found},
         upstream={
             plain_name(name): columns
             for name in model.depends_on
-            if name in inputs.after and (columns := _list_columns(inputs.after[name])) is not None
+            if name in inputs.after
+            and (columns := _list_columns_of_tested_model(inputs.after[name])) is not None
         },
     )
 
 
-def _list_columns(model: Model) -> set[str] | None:
+def _list_columns_of_tested_model(model: Model) -> set[str] | None:
     known = model.columns_to_types
     return None if not known or "*" in known else {column.lower() for column in known}
 

@@ -102,8 +102,10 @@ def _observe_file_patterns(
         return
     root = inputs.repository / project
     for folder, suffixes, what, effect in _FOLDERS:
-        files = _list_files(root / folder, suffixes)
-        hidden = _match_files(root, folder, files, added) - _match_files(root, folder, files, old)
+        files = _list_files_with_suffix(root / folder, suffixes)
+        hidden = _list_files_left_out_by_loader(
+            root, folder, files, added
+        ) - _list_files_left_out_by_loader(root, folder, files, old)
         if hidden:
             shown = sorted(file.relative_to(root).as_posix() for file in hidden)
             severity: Severity | None = "medium" if folder in _PLANNED else None
@@ -118,7 +120,7 @@ def _observe_file_patterns(
             )
 
 
-def _list_files(folder: Path, suffixes: Sequence[str]) -> list[Path]:
+def _list_files_with_suffix(folder: Path, suffixes: Sequence[str]) -> list[Path]:
     if folder.is_symlink() or not folder.is_dir():
         return []
     found: list[Path] = []
@@ -130,7 +132,7 @@ def _list_files(folder: Path, suffixes: Sequence[str]) -> list[Path]:
     return sorted(found)
 
 
-def _match_files(
+def _list_files_left_out_by_loader(
     root: Path, folder: str, files: Sequence[Path], patterns: Sequence[str]
 ) -> set[Path]:
     """Lists the files that SQLMesh's loader leaves out.

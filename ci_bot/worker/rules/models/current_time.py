@@ -394,7 +394,7 @@ def _list_clock_calls(
             found.append((node.sql_name(), node))
     for node in tree.find_all(exp.Anonymous):
         name, arguments = node.name.lower(), node.expressions
-        if (name in named and (clock or not _is_constant(arguments))) or (
+        if (name in named and (clock or not _are_constant_arguments(arguments))) or (
             clock and name in _EMPTY_CLOCKS and not arguments
         ):
             found.append((node.name.upper(), node))
@@ -416,5 +416,5 @@ def _is_random_call_seeded(node: exp.Expr) -> bool:
     return isinstance(node.this, exp.Literal) and not isinstance(node, getattr(exp, "Uuid", ()))
 
 
-def _is_constant(arguments: list[Any]) -> bool:
+def _are_constant_arguments(arguments: list[Any]) -> bool:
     return bool(arguments) and all(isinstance(item, exp.Literal) for item in arguments)

@@ -323,7 +323,7 @@ class MissingKeyColumn(ModelRule):
         for fault in list_audit_faults(model, self.project.columns_of):
             by_audit.setdefault(fault.audit.name, []).append(fault)
         for name, faults in by_audit.items():
-            by_subject = {_make_subject(fault, called): fault for fault in faults}
+            by_subject = {_make_subject_of_audit_fault(fault, called): fault for fault in faults}
             yield RuleObservation(
                 self.spec,
                 partial(_describe_failing_audit, called, by_subject),
@@ -335,7 +335,7 @@ class MissingKeyColumn(ModelRule):
             )
 
 
-def _make_subject(fault: AuditFault, called: Callable[[str], str]) -> str:
+def _make_subject_of_audit_fault(fault: AuditFault, called: Callable[[str], str]) -> str:
     what = f"argument {fault.argument}" if fault.argument else fault.column
     table = called(fault.table) if fault.table else None
     return " ".join(filter(None, ("audits", fault.audit.name, table, what)))
@@ -408,7 +408,9 @@ def check_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
 def _observe_standalone_faults(
     faults: Sequence[AuditFault], project: ProjectView
 ) -> Iterator[RuleObservation]:
-    by_subject = {_make_subject(fault, project.name_of_table): fault for fault in faults}
+    by_subject = {
+        _make_subject_of_audit_fault(fault, project.name_of_table): fault for fault in faults
+    }
     if by_subject:
         yield RuleObservation(
             MissingKeyColumn.spec,

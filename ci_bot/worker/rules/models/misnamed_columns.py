@@ -78,7 +78,7 @@ class MisnamedColumn(ModelRule):
         node = _find_plain_value(item)
         if not isinstance(node, exp.Min | exp.Max) or not isinstance(node.this, exp.Column):
             return None
-        words, read = _list_words(name), _list_words(node.this.name)
+        words, read = _split_name_into_words(name), _split_name_into_words(node.this.name)
         if read & _ANY_ORDER:
             return None
         function = type(node).__name__.upper()
@@ -109,7 +109,7 @@ class MisnamedColumn(ModelRule):
             for window in select.find_all(exp.Window)
             if isinstance(window.this, exp.RowNumber)
         ]
-        words = _list_words(model.name.rpartition(".")[2])
+        words = _split_name_into_words(model.name.rpartition(".")[2])
         is_newest, is_oldest = bool(words & _NEWEST), bool(words & _EARLY)
         if len(numbered) != 1 or is_newest == is_oldest or not _picks_first_row(query):
             return
@@ -135,7 +135,7 @@ class MisnamedColumn(ModelRule):
     def _is_time(self, select: ScopedSelect, column: exp.Column) -> bool:
         kind = self._types.find_type(select, column)
         if kind is None:
-            return bool(_list_words(column.name) & _TIMES)
+            return bool(_split_name_into_words(column.name) & _TIMES)
         return kind.this in _TIME_TYPES
 
 
@@ -148,7 +148,9 @@ def _describe_days(item: exp.Expr) -> tuple[str, str] | None:
     if any(len(side) != 1 for side in ends):
         return None
     (end,), (start,) = ends
-    if not (_list_words(end.name) & _STARTS and _list_words(start.name) & _ENDS):
+    if not (
+        _split_name_into_words(end.name) & _STARTS and _split_name_into_words(start.name) & _ENDS
+    ):
         return None
     return (
         f"counts days backwards: DATEDIFF takes the end first, and here that is `{end.name}`",
@@ -174,5 +176,5 @@ def _picks_first_row(query: ModelQuery) -> bool:
     )
 
 
-def _list_words(name: str) -> frozenset[str]:
+def _split_name_into_words(name: str) -> frozenset[str]:
     return frozenset(re.split(r"[\W_]+", name.lower()))

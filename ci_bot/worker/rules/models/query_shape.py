@@ -280,13 +280,13 @@ class UnionColumnOrder(ModelRule):
 
 def list_moved_names(union: exp.SetOperation) -> list[str]:
     """Lists the columns that both branches have, at different positions."""
-    left, right = _list_named(union.left), _list_named(union.right)
+    left, right = _list_names_of_union_side(union.left), _list_names_of_union_side(union.right)
     if sorted(left) != sorted(right) or len(set(left)) != len(left):
         return []
     return [a for a, b in zip(left, right, strict=True) if a != b]
 
 
-def _list_named(side: exp.Expr) -> list[str]:
+def _list_names_of_union_side(side: exp.Expr) -> list[str]:
     found = [item.alias_or_name.lower() for item in getattr(side, "selects", [])]
     return found if all(found) and "*" not in found else []
 

@@ -59,7 +59,7 @@ def iterate_slips(
         (_describe_unreached_branch, (exp.Case,)),
         (_describe_equal_branches, (exp.Case, exp.If)),
         (_describe_distinct_total, (exp.Sum, exp.Avg)),
-        (_describe_pattern, (exp.EQ, exp.NEQ, exp.In)),
+        (_describe_compared_like_pattern, (exp.EQ, exp.NEQ, exp.In)),
         (_describe_regular_expression, (exp.RegexpSplit, exp.RegexpReplace)),
         (_describe_precedence, (exp.Sub,)),
         (_describe_hash, (exp.MD5, exp.SHA, exp.SHA2)),
@@ -98,9 +98,9 @@ def _describe_distinct_total(node: exp.Expr) -> tuple[str, str] | None:
     )
 
 
-def _describe_pattern(node: exp.Expr) -> tuple[str, str] | None:
+def _describe_compared_like_pattern(node: exp.Expr) -> tuple[str, str] | None:
     texts = node.expressions if isinstance(node, exp.In) else [node.this, node.expression]
-    if any(isinstance(one, exp.Literal) and _is_pattern(one) for one in texts):
+    if any(isinstance(one, exp.Literal) and _is_like_pattern(one) for one in texts):
         return "compares with the % itself, which is a pattern only in LIKE", "LIKE is used"
     return None
 
@@ -151,7 +151,7 @@ def _describe_hash(node: exp.Expr) -> tuple[str, str] | None:
     )
 
 
-def _is_pattern(literal: exp.Literal) -> bool:
+def _is_like_pattern(literal: exp.Literal) -> bool:
     return bool(literal.is_string and _PATTERN.search(literal.name))
 
 

@@ -67,12 +67,12 @@ def _reached_by_part(project: ChangedProject, found: ChangeSpread) -> _ReachedEn
             if entries.left > 0 and len(entries.listed[number]) < MOST_OF_ONE_PART:
                 entries.left -= 1
                 entries.listed[number].append(
-                    _make_entry(project.shown(model.name), reach, 1 << number)
+                    _make_reached_model_entry(project.shown(model.name), reach, 1 << number)
                 )
     return entries
 
 
-def _make_entry(name: str, reach: ModelReach, bit: int) -> ReachedModel:
+def _make_reached_model_entry(name: str, reach: ModelReach, bit: int) -> ReachedModel:
     columns = sorted(column for column, bits in reach.columns.items() if bits & bit)
     return ReachedModel(
         model=name,
@@ -87,7 +87,7 @@ def _make_indirect(name: str, found: ChangeSpread, project: ChangedProject) -> I
     shown = project.shown(name)
     certain = reach.any_bits & ~parts.uncertain
     if certain:
-        why = f"Reads {_name_parts(certain, parts, project)}."
+        why = f"Reads {_name_changed_parts(certain, parts, project)}."
         return IndirectModel(model=shown, reached="yes", why=why)
     if reach.any_bits:
         own = [
@@ -95,20 +95,24 @@ def _make_indirect(name: str, found: ChangeSpread, project: ChangedProject) -> I
             for n in parts.list_numbers(reach.any_bits)
             if parts.known[n].model == name
         ]
-        why = (own[0].why or "") if own else f"Below {_name_parts(reach.any_bits, parts, project)}."
+        why = (
+            (own[0].why or "")
+            if own
+            else f"Below {_name_changed_parts(reach.any_bits, parts, project)}."
+        )
         return IndirectModel(model=shown, reached="unknown", why=why)
     return IndirectModel(model=shown, reached="no", why="Reads nothing that changed.")
 
 
-def _name_parts(bits: int, parts: ChangedParts, project: ChangedProject) -> str:
+def _name_changed_parts(bits: int, parts: ChangedParts, project: ChangedProject) -> str:
     known = [parts.known[number] for number in parts.list_numbers(bits)]
-    names = list(dict.fromkeys(_name_part(part, project) for part in known))
+    names = list(dict.fromkeys(_name_changed_part(part, project) for part in known))
     rest = len(names) - MOST_REASONS
     text = ", ".join(names[:MOST_REASONS]) or "one of many changes"
     return f"{text} and {rest} more" if rest > 0 else text
 
 
-def _name_part(part: OwnPart, project: ChangedProject) -> str:
+def _name_changed_part(part: OwnPart, project: ChangedProject) -> str:
     model = project.shown(part.model)
     if part.how == "unknown":
         return f"`{model}`, which cannot be read"

@@ -121,7 +121,7 @@ def _list_compared_changes(model: LineageModel, columns: KnownColumns) -> list[O
     ]
     if hides and (old.written is None or new.written is None) and before.text != after.text:
         found.append(OwnPart(model.name, None, "rows", "Its Jinja differs in what times decide."))
-    return _merge_parts(found)
+    return _merge_changed_parts(found)
 
 
 def _find_incomparable_part(
@@ -189,7 +189,7 @@ def _describe_difference(old: LineageRowset, new: LineageRowset) -> str:
     return f"Other rows: {', '.join(clauses) or 'its query'} changed."
 
 
-def _merge_parts(parts: list[OwnPart]) -> list[OwnPart]:
+def _merge_changed_parts(parts: list[OwnPart]) -> list[OwnPart]:
     """One entry for each column, the weightiest, and one for the rows."""
     kept: dict[tuple[str | None, bool], OwnPart] = {}
     for part in parts:
@@ -288,13 +288,13 @@ def spread_changes(project: ChangedProject) -> ChangeSpread:
     given = cast(MutableMapping[str, tuple[str, ...] | None], project.columns)
     columns = ChainMap[str, tuple[str, ...] | None]({}, given)
     own = {model.name: list(_list_own_parts(model, project)) for model in project.models}
-    bits = _number_parts(own, parts)
+    bits = _number_changed_parts(own, parts)
     for model in project.models:
         reach = reached[model.name] = ModelReach()
         if model.is_source:  # a query shows what its other columns are made of
             reach.columns = dict.fromkeys(columns.get(model.name) or (), 0)
         for part in own[model.name]:
-            _mark_change(reach, part, bits[part])
+            _mark_reached_change(reach, part, bits[part])
         if reach.own & parts.uncertain:  # its rows are unknown, and each column by them alone
             for name in columns.get(model.name) or ():
                 reach.columns.setdefault(name, 0)
@@ -316,7 +316,7 @@ def _list_own_parts(model: LineageModel, project: ChangedProject) -> Iterable[Ow
     return []
 
 
-def _number_parts(own: dict[str, list[OwnPart]], parts: ChangedParts) -> dict[OwnPart, int]:
+def _number_changed_parts(own: dict[str, list[OwnPart]], parts: ChangedParts) -> dict[OwnPart, int]:
     every = sorted(
         (part for found in own.values() for part in found),
         key=lambda part: (_HOW.index(part.how), part.model, part.column or ""),
@@ -324,7 +324,7 @@ def _number_parts(own: dict[str, list[OwnPart]], parts: ChangedParts) -> dict[Ow
     return {part: parts.add_part(part) for part in every}
 
 
-def _mark_change(reach: ModelReach, part: OwnPart, bit: int) -> None:
+def _mark_reached_change(reach: ModelReach, part: OwnPart, bit: int) -> None:
     reach.own |= bit
     if part.how == "reordered":
         reach.order |= bit
