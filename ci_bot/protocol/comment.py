@@ -97,7 +97,10 @@ _REFUSED: tuple[tuple[re.Pattern[str], str], ...] = (
         re.compile(r"&(?:#|[A-Za-z][A-Za-z0-9]*;)"),
         "must hold no HTML entity; write the letter itself",
     ),
-    (re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9_{])"), "must mention nobody; leave the `@` out"),
+    (
+        re.compile(r"(?<![A-Za-z0-9])@(?=\\?[A-Za-z0-9_{])"),
+        "must mention nobody; leave the `@` out",
+    ),
     (re.compile(r"!\["), "must hold no picture; write a link to it"),
     (re.compile(r"^[ >*+-]*\[[^\]\n]+\]:", re.MULTILINE), "must define no reference `[name]:`"),
     (re.compile(r"\$\$"), "must hold no `$$`"),

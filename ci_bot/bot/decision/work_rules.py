@@ -208,9 +208,7 @@ def _describe_readers_past_numbers(change: Change, readers: list[str], old_rows:
         keep = "keeps" if len(readers) == 1 else "keep"
         below = (
             f"{count_noun(len(readers), 'model')} below {_choose_is_or_are(readers)} not rebuilt "
-            "and "
-            f"{keep} the "
-            f"old rows ({quote_names(readers)})"
+            f"and {keep} the old rows ({quote_names(readers)})"
         )
     return f"The model is built again, and SQLMesh calls the change non-breaking: {below}."
 

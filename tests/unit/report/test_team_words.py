@@ -28,6 +28,7 @@ TAKEN = [
     "5 > 4, AT&T, a $5 fee",
 ]
 REFUSED = [
+    ("Ask @\\_team", "must mention nobody"),
     ("", "say something"),
     ("x" * (MOST_CHARACTERS + 1), "at most 2,000 characters"),
     ("<b>bold</b>", "no HTML"),
