@@ -543,14 +543,52 @@ def confirm(judge: SparkJudge, example: FoundDuckdbExample, before: str, after: 
     return ""
 
 
-# Differences that an execution beside Spark cannot show, each with its reason.
-BEYOND_EXECUTION = {
+# Differences that an execution beside Spark does not show, by the reason.
+BEYOND_EXECUTION: dict[str, tuple[str, ...]] = {
     # With ANSI, the default of Spark 4, one side has no result: that is no example. Rows with far
     # values would show such an overflow for nearly every sum.
-    "numbers_and_times.overflow_of_whole_numbers": "DuckDB fails where Spark goes on",
-    # The order of rows decides them for each sum, in Spark too, so that both sides of the same
-    # query would differ.
-    "numbers_and_times.product_over_a_sum_of_doubles": "last digits of doubles count as equal",
+    "far values, which are left out because nearly every sum of them runs over": (
+        "numbers_and_times.overflow_of_whole_numbers",
+        "stranger_joins.unique_side_of_bigints",
+        "stranger_traps.row_number_below_a_union",
+        "stranger_traps.floor_below_a_union",
+        "stranger_traps.whole_division_below_a_union",
+        "stranger_traps.size_below_a_union",
+        "stranger_traps.sum_of_ints_below_a_union",
+        "stranger_traps.cast_to_a_smaller_int",
+        "stranger_types.cast_to_int_and_back",
+        "stranger_types.inequality_by_difference",
+        "stranger_types.strict_by_one_more",
+        "stranger_types.both_sides_doubled",
+        "stranger_types.negated_comparison",
+        "stranger_types.absolute_by_case",
+        "stranger_types.sum_of_int_as_int",
+        "stranger_types.widened_before_the_product",
+        "stranger_types.widened_after_the_sum",
+    ),
+    "equal values of another type: 1 and 1.0 are one value": (
+        "stranger_types.needless_default_gives_the_type",
+        "stranger_types.default_of_a_constant",
+        "stranger_types.empty_branch_gives_the_type",
+        "stranger_types.list_gives_the_type",
+        "stranger_types.greatest_gives_the_type",
+        "stranger_types.text_of_a_decimal_constant",
+        "stranger_types.decimal_literal_with_zero",
+    ),
+    "values that nobody generates: a text of another form, NaN, a match of a pattern": (
+        "stranger_joins.unique_side_of_date_texts",
+        "stranger_texts.blank_is_not_equal",
+        "stranger_texts.regex_group",
+        "stranger_texts.substring_length",
+        "stranger_types.date_text_unpadded",
+        "stranger_types.nan_is_greatest",
+        "stranger_types.minimum_in_upper_case",
+    ),
+    # The order of rows decides them, in Spark too: both sides of the same query would differ.
+    "the order of rows: peers of one key, last digits of sums of doubles": (
+        "frames.lead_and_lag_of_the_other_order",
+        "numbers_and_times.product_over_a_sum_of_doubles",
+    ),
 }
 
 
@@ -569,7 +607,7 @@ def test_examples__of_the_query_pairs_are_what_spark_gives(judge: SparkJudge) ->
                 wrong[pair.name] = why
 
     assert not wrong
-    assert set(missed) <= BEYOND_EXECUTION.keys()
+    assert set(missed) <= {name for names in BEYOND_EXECUTION.values() for name in names}
     assert shown >= 140
 
 

@@ -261,11 +261,12 @@ class DuckdbRelationWriter(ABC):
         added = scope.sources[-1]
         for name in names:
             one = QueryScope(known, reads=scope.reads).find_column("", name)
-            if dict(added.columns).get(name) != one.kind:
+            # An example shows both columns: a NATURAL JOIN compares what both tables have.
+            other = QueryScope([added], reads=scope.reads).find_column("", name)
+            if other.kind != one.kind:
                 raise UntriedError("USING with columns of other types")
-            own = f"{quote_duckdb_name(added.alias)}.{quote_duckdb_name(name)}"
-            conditions.append(f"{one.text} = {own}")
-            shared[name] = _KEPT_SIDES[word].format(one.text, own)
+            conditions.append(f"{one.text} = {other.text}")
+            shared[name] = _KEPT_SIDES[word].format(one.text, other.text)
         scope.sources[-1] = replace(added, shared=shared)
         return f"{word} {text} ON {' AND '.join(conditions)}"
 

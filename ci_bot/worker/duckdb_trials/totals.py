@@ -131,6 +131,11 @@ class DuckdbTotalWriter(DuckdbOperatorWriter):
             raise UntriedError(f"{name_duckdb_construct(function)} over a window")
         name = str(function.this).lower()
         order, spec = node.args.get("order"), node.args.get("spec")
+        if spec is not None and name in _NUMBERED | _MOVED:
+            # Spark takes a rank's own frame, which changes nothing, and refuses any other one.
+            if name in _MOVED | {"cume_dist"} or not _is_up_to_row(spec):
+                raise UntriedError(f"a frame of {name}()")
+            spec = None
         by_rows = spec is not None and str(spec.args.get("kind")) == "ROWS"
         keys = [self.write_ordered(key, scope) for key in (order.expressions if order else ())]
         found = self._write_over(name, function.expressions, ignores, scope, bool(keys))
@@ -207,6 +212,13 @@ class DuckdbTotalWriter(DuckdbOperatorWriter):
         if name not in AGGREGATE_NAMES or ignores:
             raise UntriedError(f"{name}() over a window")
         return self._write_aggregate(name, arguments, scope, over=_OVER)
+
+
+def _is_up_to_row(spec: exp.Expr) -> bool:
+    """Whether a frame is ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW."""
+    ends = (spec.args.get("kind"), spec.args.get("start"), spec.args.get("start_side"))
+    until = spec.args.get("end") or "CURRENT ROW"
+    return ends == ("ROWS", "UNBOUNDED", "PRECEDING") and until == "CURRENT ROW"
 
 
 # What a range counts, by the type of its order: days of dates, and intervals of times.

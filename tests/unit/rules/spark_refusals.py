@@ -16,7 +16,7 @@ TABLES = {
     },
     "raw.customers": {"customer_id": "BIGINT", "country": "STRING"},
 }
-REFUSED = (
+REFUSED: tuple[str, ...] = (
     "SELECT o.status, o.customer_id, COUNT(*) AS n FROM raw.orders AS o GROUP BY o.status",
     "SELECT o.status, COUNT(*) AS n FROM raw.orders AS o",
     "SELECT o.status, o.amount + SUM(o.amount) AS x FROM raw.orders AS o GROUP BY o.status",
@@ -42,6 +42,20 @@ REFUSED = (
     "SELECT o.status, PERCENTILE_APPROX(o.amount, 95) AS p FROM raw.orders AS o GROUP BY o.status",
     "SELECT o.order_id, o.status FROM raw.orders AS o JOIN raw.customers AS c "
     "ON o.customer_id = c.customer_id AND COUNT(*) > 1",
+)
+# Windows that Spark refuses: a rank without an order, and any frame but a rank's own one.
+REFUSED += tuple(
+    f"SELECT o.order_id, {text} AS x FROM raw.orders AS o"
+    for text in (
+        "ROW_NUMBER() OVER (PARTITION BY o.status)",
+        "RANK() OVER ()",
+        "LAG(o.amount) OVER (PARTITION BY o.status)",
+        "NTILE(4) OVER (PARTITION BY o.status)",
+        "RANK() OVER (ORDER BY o.amount RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
+        "ROW_NUMBER() OVER (ORDER BY o.amount ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+        "LAG(o.amount) OVER (ORDER BY o.order_id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+        "CUME_DIST() OVER (ORDER BY o.amount ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
+    )
 )
 # Spark has no function of this name; a project may register one.
 UNKNOWN = (
@@ -105,6 +119,11 @@ RUNS = (
     "GROUP BY COALESCE(o.status, 'x')",
     "SELECT /*+ REPARTITION(8), BROADCAST(c) */ o.status FROM raw.orders AS o "
     "JOIN raw.customers AS c ON o.customer_id = c.customer_id",
+    "SELECT o.order_id, RANK() OVER (ORDER BY o.amount ROWS BETWEEN UNBOUNDED PRECEDING AND "
+    "CURRENT ROW) AS r, CUME_DIST() OVER (ORDER BY o.amount RANGE BETWEEN UNBOUNDED PRECEDING AND "
+    "CURRENT ROW) AS c, SUM(o.amount) OVER (PARTITION BY o.status) AS s, FIRST_VALUE(o.amount) "
+    "OVER (PARTITION BY o.status) AS f, LAG(o.amount) OVER w AS l FROM raw.orders AS o "
+    "WINDOW w AS (PARTITION BY o.status ORDER BY o.order_id)",
     "SELECT DISTINCT o.status, o.customer_id FROM raw.orders AS o",
     "SELECT o.status, o.customer_id + 1 AS c, COUNT(*) AS n FROM raw.orders AS o "
     "GROUP BY o.status, o.customer_id",

@@ -26,6 +26,12 @@ _DIALECTS = frozenset({"spark", "spark2", "databricks"})
 _CLAUSES = {exp.Where: "WHERE", exp.Join: "ON", exp.Group: "GROUP BY", exp.Having: "HAVING"}
 # What stands between an aggregate and the window that it is computed over.
 _AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
+_RANKS = (
+    exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile, exp.Lag,
+    exp.Lead,
+)  # fmt: skip
+# Spark takes no frame for LAG and LEAD at all.
+_OWN_FRAMES: dict[type, str] = {exp.CumeDist: "RANGE", exp.Lag: "", exp.Lead: ""}
 _QUANTILES = (exp.Quantile, exp.ApproxQuantile)
 # Aggregates and windows; what reads other rows; what may be an aggregate of the team's own.
 _COMPUTED_APART = (
@@ -163,8 +169,9 @@ def _iterate_misplaced(select: ScopedSelect) -> Iterator[_Found]:
     for node in select.find_all(exp.AggFunc, exp.Window):
         text = node.sql(dialect="spark").replace("`", "")[:_SHOWN]
         if isinstance(node, exp.Window):
-            if isinstance(node.this.this, exp.Distinct):
-                yield text, ("a window takes no DISTINCT", "rows are made distinct before")
+            why = _describe_window(node)
+            if why is not None:
+                yield text, why
             place = _find_clause(node, select)
             if place is not None:
                 yield text, (f"{place} takes no window", "QUALIFY or a subquery takes it")
@@ -175,6 +182,22 @@ def _iterate_misplaced(select: ScopedSelect) -> Iterator[_Found]:
             outer = node.find_ancestor(exp.AggFunc, exp.Window, exp.Select)
             if isinstance(outer, exp.AggFunc) and _is_aggregate(outer):
                 yield text, ("an aggregate of an aggregate has no rows", "a subquery comes first")
+
+
+def _describe_window(node: exp.Window) -> tuple[str, str] | None:
+    if isinstance(node.this.this, exp.Distinct):
+        return "a window takes no DISTINCT", "rows are made distinct before"
+    if not isinstance(node.this, _RANKS) or node.args.get("alias") is not None:
+        return None
+    frame = node.args.get("spec")
+    if node.args.get("order") is None:
+        return "it has no ORDER BY", "ORDER BY says what it ranks by"
+    wanted = _OWN_FRAMES.get(type(node.this), "ROWS")
+    named = ("kind", "start", "start_side", "end")
+    own = (wanted, "UNBOUNDED", "PRECEDING", "CURRENT ROW")
+    if frame is not None and tuple(map(frame.args.get, named)) != own:
+        return "it takes no frame but its own", "the frame goes"
+    return None
 
 
 def _find_clause(node: exp.Expr, select: ScopedSelect) -> str | None:

@@ -339,11 +339,12 @@ class ScalarTranslator:
             _make_window_function(function),
             TermOperation("by", tuple(by), ArgumentOrder.FREE_AND_ONCE),
             TermOperation("order", tuple(keys)),
-            make_leaf("frame", _write_frame_in_full(frame, ordered=order is not None)),
+            make_leaf("frame", _write_frame_in_full(frame, node.this, ordered=order is not None)),
             *ends,
             *written,
         )
-        by_rows = frame is not None and str(frame.args.get("kind") or "").upper() != "RANGE"
+        is_range = frame is None or str(frame.args.get("kind") or "").upper() == "RANGE"
+        by_rows = not is_range and not isinstance(node.this, _WITH_A_FRAME_OF_THEIR_OWN)
         return TermOperation("window", parts, windowed=True, ordered=by_rows)
 
     def _translate_ordered(self, node: exp.Expr) -> Term:
@@ -435,19 +436,27 @@ _FRAME = ("kind", "start", "start_side", "end", "end_side", "exclude")
 _ENDS = ("start", "end")
 _WHOLE = "UNBOUNDED PRECEDING UNBOUNDED FOLLOWING"
 _UP_TO_PEERS = "RANGE UNBOUNDED PRECEDING CURRENT ROW"
+_UP_TO_ROW = "ROWS UNBOUNDED PRECEDING CURRENT ROW"
+_WITH_A_FRAME_OF_THEIR_OWN = (
+    exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.Ntile, exp.Lag, exp.Lead,
+)  # fmt: skip
 
 
-def _write_frame_in_full(frame: exp.Expr | None, *, ordered: bool) -> str:
+def _write_frame_in_full(frame: exp.Expr | None, function: exp.Expr, *, ordered: bool) -> str:
     """The frame with what SQL means where it is left out: up to the current row, and without any
-    frame up to its peers, or the whole partition if nothing orders it."""
+    frame up to its peers, or the whole partition if nothing orders it. Spark refuses all frames of
+    a rank but its own one, and every frame of LAG and LEAD."""
+    has_own = isinstance(function, _WITH_A_FRAME_OF_THEIR_OWN)
     if frame is None:
-        return _UP_TO_PEERS if ordered else _WHOLE
+        own = "" if isinstance(function, exp.Lag | exp.Lead) else _UP_TO_ROW
+        return own if has_own else _UP_TO_PEERS if ordered else _WHOLE
     words = [str(frame.args.get(name) or "") for name in _FRAME if _is_text(frame, name)]
     if frame.args.get("end") is None:
         words += ["CURRENT ROW"]
     text = " ".join(part.upper() for part in words if part)
     kind, _, extent = text.partition(" ")
-    return _WHOLE if extent == _WHOLE and kind in ("ROWS", "RANGE", "GROUPS") else text
+    is_whole = extent == _WHOLE and kind in ("ROWS", "RANGE", "GROUPS") and not has_own
+    return _WHOLE if is_whole else text
 
 
 def _add_kind(term: Term, column: exp.Column) -> Term:
