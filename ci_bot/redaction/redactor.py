@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from operator import is_
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -30,10 +30,6 @@ from ci_bot.redaction.shapes import (
     find_issued_credentials,
     find_placed_credentials,
 )
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
 
 # Control sequences of terminals (colours, titles, hyperlinks), which print as nothing.
 #

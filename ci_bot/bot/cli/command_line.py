@@ -21,8 +21,6 @@ from ci_bot.bot.actions import ActionInputs, Color, inputs
 from ci_bot.errors import EXIT_FAILED, BotError, RunCancelled, make_unforeseen_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ci_bot.host import Machine
 
 

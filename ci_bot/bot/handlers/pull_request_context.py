@@ -38,10 +38,10 @@ from ci_bot.bot.worker_client import (
 )
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.environment import EnvironmentName
+from ci_bot.protocol.messages import Owner
 
 if TYPE_CHECKING:
     from ci_bot.protocol.base import Sha
-    from ci_bot.protocol.messages import Owner
 
 
 # GitHub's own committer of what is done in its pages; only GitHub can sign for it:

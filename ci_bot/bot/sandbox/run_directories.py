@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from uuid import uuid4
 
 from ci_bot.bot.sandbox.checkout_copy import SandboxedCopyReport, copy_checkout_into_sandbox
 from ci_bot.bot.sandbox.deadline import SandboxDeadline
@@ -84,12 +85,15 @@ def hold_private_directory_of_run(parent: Path, *, prefix: str = PREFIX) -> Iter
 def _rename_run_directory_to_free(path: Path, prefix: str) -> Path:
     """Gives a held directory the first name that is free; more runs than names get one by chance.
 
-    A directory that is not empty is never replaced by another one, so no name is taken twice.
+    A directory that is not empty is never replaced by another one, so no name is taken twice. An
+    empty one belongs to a run that ends, which may still have to remove it.
     """
     (path / _HELD).touch(mode=0o600)
     for number in range(1, _NUMBERED + 1):
+        free = path.with_name(f"{prefix}{number}")
         with suppress(OSError):
-            return path.rename(path.with_name(f"{prefix}{number}"))
+            if not os.path.lexists(free):
+                return path.rename(free)
     return path.rename(path.with_name(prefix + path.name.removeprefix(_UNNAMED)))
 
 
@@ -130,29 +134,32 @@ def _sweep_run_directory(path: Path, patience: float) -> bool:
 def remove_tree_filled_by_sandbox(root: Path, patience: float = _PATIENCE) -> None:
     """Remove a directory that the worker could fill as it liked.
 
-    A disk may need a millisecond for each directory, so a tree of many thousands would keep the run
-    for as long as its maker wants. What is left after `patience` gets another name, and a process
-    of its own goes on with it; if that is killed, the next run finds the name.
+    It gets another name first: as soon as its own one is free, the next run may have it, and
+    nothing of that one must be removed. A disk may need a millisecond for each directory, so a tree
+    of many thousands would keep the run for as long as its maker wants. With what is left after
+    `patience` a process of its own goes on; if that is killed, the next run finds the new name.
 
     Raises:
         WorkerFailed: Something is left.
     """
     end = time.monotonic() + patience
+    aside = _set_aside(root)
     try:
         for command in (_REMOVE, ["/bin/chmod", "-R", "u+rwx"], _REMOVE):
-            if os.path.lexists(root):
-                _run_until(end, [*command, "--", str(root)])
+            if os.path.lexists(aside):
+                _run_until(end, [*command, "--", str(aside)])
     except subprocess.TimeoutExpired:
-        _set_aside(root)
+        _start_removal(aside)
+        return
     except OSError:  # a machine without these commands
         with suppress(OSError, RecursionError):
-            shutil.rmtree(root)
+            shutil.rmtree(aside)
     except BaseException:  # a signal of the runner, which waits for seconds only
-        _set_aside(root)
+        _start_removal(aside)
         raise
-    if root.exists():
+    if aside.exists():
         raise WorkerFailed(
-            f"The private directory {root} could not be removed.",
+            f"The private directory {aside} could not be removed.",
             hint="Remove it by hand; it may hold a cache and files of the pull request.",
             reason_code="workspace_left",
         )
@@ -163,11 +170,14 @@ def _run_until(end: float, command: Sequence[str]) -> None:
     subprocess.run(command, check=False, capture_output=True, timeout=left)
 
 
-def _set_aside(root: Path) -> None:
-    """Gives a directory a name of its own, which a sweep finds, and leaves its removal to `rm`."""
-    aside = Path(tempfile.mkdtemp(prefix=f"{PREFIX}gone-", dir=root.parent))
-    root.rename(aside)
-    _start_removal(aside)
+def _set_aside(root: Path) -> Path:
+    """Gives a directory a name of its own, which a sweep finds; returns it.
+
+    If that is refused, it keeps its name, which nobody else takes as long as it is there.
+    """
+    with suppress(OSError):
+        return root.rename(root.with_name(f"{PREFIX}gone-{uuid4().hex}"))
+    return root
 
 
 def _start_removal(root: Path) -> subprocess.Popen[bytes]:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -201,3 +202,28 @@ def test_directory__of_the_container_with_the_workers_group__is_swept(tmp_path: 
 
 def test_sweep__of_nowhere__is_nothing(tmp_path: Path) -> None:
     assert remove_stale_run_directories(tmp_path / "not-there") == []
+
+
+def test_runs__beside_each_other__keep_their_directories(tmp_path: Path) -> None:
+    """One that ends gives its name back while others look for a free one."""
+    lost: list[Path] = []
+
+    def run_often() -> None:
+        for _ in range(40):
+            with hold_private_directory_of_run(tmp_path) as directory:
+                mine = directory / "mine"
+                try:
+                    mine.mkdir()
+                    time.sleep(0.002)
+                    (mine / "file").touch()
+                except OSError:
+                    lost.append(directory)
+
+    runs = [threading.Thread(target=run_often) for _ in range(6)]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+
+    assert not lost
+    assert not list(tmp_path.iterdir())
