@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import pytest
 import sqlglot
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from sqlglot.errors import SqlglotError
+from sqlmesh.utils.errors import SQLMeshError
 
+from ci_bot.worker.rules.models.linter_rule import ProjectView
+from ci_bot.worker.rules.models.refused_queries import QueryRefused
 from ci_bot.worker.rules.models.spark_functions import SPARK_FUNCTIONS
 from tests.unit.rules.spark_refusals import REFUSED, RUNS, TABLES, UNKNOWN
+from tests.unit.rules.world import models
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
@@ -56,3 +62,56 @@ def test_functions__of_the_installed_spark__are_all_known(spark: SparkSession) -
     names = {name for (name,) in spark.sql("SHOW FUNCTIONS").collect() if name.isidentifier()}
     assert names
     assert names <= SPARK_FUNCTIONS
+
+
+def list_functions(spark: SparkSession, *, aggregate: bool) -> list[str]:
+    """The functions of Spark that make one value of a group, or the others."""
+    session: Any = spark
+    catalog = session._jsparkSession.sessionState().catalog()
+    identifier = session._jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
+    names = [name for (name,) in spark.sql("SHOW FUNCTIONS").collect() if name.isidentifier()]
+    groups = {name: catalog.lookupFunctionInfo(identifier(name)).getGroup() for name in names}
+    return [
+        name
+        for name, group in groups.items()
+        if group != "window_funcs" and (group == "agg_funcs") is aggregate
+    ]
+
+
+def list_refused(texts: Iterable[str]) -> list[str]:
+    """The queries of which the rule says that Spark refuses them."""
+    found = []
+    for text in texts:
+        file = f"MODEL (name mart.new, kind FULL); {text}"
+        try:
+            known = models({"models/new.sql": file}, external=TABLES)
+        except (SqlglotError, SQLMeshError, IndexError, ValueError):
+            continue  # another number of arguments, which SQLGlot's parser may not expect
+        rule = QueryRefused(ProjectView(known))
+        judged = [item for one in known.values() for item in rule.find_observations(one)]
+        found += [text for item in judged if item.severity is None]
+    return found
+
+
+ARGUMENTS = ("o.amount", "o.amount, 0.5", "o.amount, 1, 1")
+
+
+def test_aggregates__of_spark__are_all_known_as_such(spark: SparkSession) -> None:
+    """SQLGlot has a class of its own for some, and takes others for functions of one row."""
+    names = list_functions(spark, aggregate=True)
+    assert len(names) > 60
+    assert not list_refused(
+        f"SELECT o.status, {name}({arguments}) AS x FROM raw.orders AS o GROUP BY o.status"
+        for name in names
+        for arguments in ARGUMENTS
+    )
+
+
+def test_functions__of_one_row__are_no_aggregates(spark: SparkSession) -> None:
+    names = list_functions(spark, aggregate=False)
+    assert len(names) > 300
+    assert not list_refused(
+        f"SELECT o.status, {name}({arguments}) AS x FROM raw.orders AS o WHERE {name}({arguments})"
+        for name in names
+        for arguments in ARGUMENTS
+    )

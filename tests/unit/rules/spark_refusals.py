@@ -124,6 +124,15 @@ RUNS = (
     "CURRENT ROW) AS c, SUM(o.amount) OVER (PARTITION BY o.status) AS s, FIRST_VALUE(o.amount) "
     "OVER (PARTITION BY o.status) AS f, LAG(o.amount) OVER w AS l FROM raw.orders AS o "
     "WINDOW w AS (PARTITION BY o.status ORDER BY o.order_id)",
+    # A key in other words, aggregates that SQLGlot does not know as such.
+    "SELECT o.customer_id + o.order_id AS s, COUNT(*) AS n FROM raw.orders AS o "
+    "GROUP BY o.order_id + o.customer_id",
+    "SELECT CAST(o.order_ts AS DATE) AS d, COUNT(*) AS n FROM raw.orders AS o "
+    "GROUP BY DATE(o.order_ts)",
+    "SELECT o.status = 'a' AS a, COUNT(*) AS n FROM raw.orders AS o GROUP BY 'a' = o.status",
+    "SELECT ANY(o.amount > 1) AS a, EVERY(o.amount > 1) AS e, STD(o.amount) AS s "
+    "FROM raw.orders AS o",
+    "SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY o.amount) AS p FROM raw.orders AS o",
     "SELECT DISTINCT o.status, o.customer_id FROM raw.orders AS o",
     "SELECT o.status, o.customer_id + 1 AS c, COUNT(*) AS n FROM raw.orders AS o "
     "GROUP BY o.status, o.customer_id",

@@ -39,5 +39,9 @@ def test_function__that_another_model_calls__is_quiet() -> None:
     assert list_severities(UNKNOWN[0], others=other) == []
 
 
+def test_function__that_is_a_macro__is_no_function_of_spark() -> None:
+    assert list_severities("SELECT @SAFE_ADD(o.amount, 1) AS a FROM raw.orders AS o") == []
+
+
 def test_query__of_another_engine__is_quiet() -> None:
     assert list_severities(REFUSED[0], dialect="duckdb") == []

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
+from sqlmesh.core import dialect as d
 
 from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
@@ -33,10 +34,15 @@ _RANKS = (
 # Spark takes no frame for LAG and LEAD at all.
 _OWN_FRAMES: dict[type, str] = {exp.CumeDist: "RANGE", exp.Lag: "", exp.Lead: ""}
 _QUANTILES = (exp.Quantile, exp.ApproxQuantile)
-# Aggregates and windows; what reads other rows; what may be an aggregate of the team's own.
-_COMPUTED_APART = (
-    exp.AggFunc, exp.Filter, exp.Window, exp.Query, exp.Subquery, exp.Lambda, exp.Anonymous,
+# What computes a value of one row. SQLGlot does not call each aggregate of Spark's one: not ANY,
+# EVERY and WITHIN GROUP, for example.
+_OF_ONE_ROW = (
+    exp.Binary, exp.Paren, exp.Neg, exp.Not, exp.Cast, exp.TryCast, exp.Case, exp.If, exp.Coalesce,
+    exp.Concat, exp.Upper, exp.Lower, exp.Trim, exp.In, exp.Between,
 )  # fmt: skip
+# Spark finds a group's key also in other words: `b + a` for `a + b`, DATE(x) for CAST(x AS DATE).
+# What is made of these alone has one spelling.
+_OF_ONE_SPELLING = (exp.Column, exp.Identifier, exp.Literal, exp.Upper, exp.Lower)
 _SHOWN = 80
 
 
@@ -70,8 +76,11 @@ class QueryRefused(ModelRule):
         self, model: Model, query: ModelQuery
     ) -> Iterator[RuleObservation]:
         """Reports functions that neither Spark has nor another model of the project calls."""
-        unknown = {name for name in _list_called(query) if name not in SPARK_FUNCTIONS}
-        unknown -= self._list_called_by_others(model) if unknown else set()
+        unknown = {
+            name
+            for name in _list_called_functions(query) - SPARK_FUNCTIONS
+            if not self._is_called_elsewhere(name, model)
+        }
         if unknown:
             yield self.make_observation(
                 model,
@@ -84,30 +93,30 @@ class QueryRefused(ModelRule):
                 anchors=tuple(unknown),
             )
 
-    def _list_called_by_others(self, model: Model) -> set[str]:
-        return {
-            name
-            for fqn, names in self._called_by_model.items()
-            if fqn != model.fqn
-            for name in names
-        }
+    def _is_called_elsewhere(self, name: str, model: Model) -> bool:
+        """Whether another model of the project calls a function; then the team registers it."""
+        others = (one for fqn, one in self.project.models.items() if fqn != model.fqn)
+        return any(name in self._called_by(other) for other in others)
+
+    def _called_by(self, model: Model) -> frozenset[str]:
+        if model.fqn not in self._called:
+            query = self.query_of(model)
+            names = _list_called_functions(query) if query is not None else frozenset()
+            self._called[model.fqn] = names
+        return self._called[model.fqn]
 
     @cached_property
-    def _called_by_model(self) -> dict[str, set[str]]:
-        called: dict[str, set[str]] = {}
-        for fqn, other in self.project.models.items():
-            query = self.query_of(other)
-            called[fqn] = _list_called(query) if query is not None else set()
-        return called
+    def _called(self) -> dict[str, frozenset[str]]:
+        return {}
 
 
-def _list_called(query: ModelQuery) -> set[str]:
+def _list_called_functions(query: ModelQuery) -> frozenset[str]:
     """Lists the functions that SQLGlot does not know, in lower case, but those of a schema."""
-    return {
+    return frozenset(
         node.name.lower()
         for node in query.tree.find_all(exp.Anonymous)
-        if not isinstance(node.parent, exp.Dot | exp.Hint)
-    }
+        if not isinstance(node.parent, exp.Dot | exp.Hint | d.MacroFunc)
+    )
 
 
 _Found = tuple[str, tuple[str, str]]
@@ -125,12 +134,19 @@ def _iterate_ungrouped(select: ScopedSelect) -> Iterator[_Found]:
         return
     if group is not None and group.args.get("all"):
         return
-    keys = {_spell(key) for key in select.list_group_keys()}
+    keys = select.list_group_keys()
+    spelled = {_spell(key) for key in keys}
+    variable = {
+        _spell(column)
+        for key in keys
+        if not all(isinstance(part, _OF_ONE_SPELLING) for part in key.walk())
+        for column in key.find_all(exp.Column)
+    }
     for _, item in select.results:
-        for column in _iterate_bare_columns(item, keys):
+        for column in _iterate_bare_columns(item, spelled | variable):
             if column.table.lower() in select.sources:
                 yield (
-                    column.sql(dialect="spark").replace("`", ""),
+                    _show(column),
                     (
                         "it is neither in GROUP BY nor in an aggregate"
                         if group is not None
@@ -142,18 +158,22 @@ def _iterate_ungrouped(select: ScopedSelect) -> Iterator[_Found]:
 
 def _iterate_bare_columns(node: exp.Expr, keys: Collection[str]) -> Iterator[exp.Column]:
     """Yields columns outside of aggregates and of what is a group's key."""
-    if _spell(node) in keys or isinstance(node, _COMPUTED_APART):
+    is_of_one_row = isinstance(node, (exp.Column, *_OF_ONE_ROW))
+    if not is_of_one_row or isinstance(node, exp.AggFunc) or _spell(node) in keys:
         return
-    if isinstance(node, exp.Column):
-        if node.args.get("db") is None and not node.is_star:
-            yield node
-        return
-    for child in node.iter_expressions():
-        yield from _iterate_bare_columns(child, keys)
+    if not isinstance(node, exp.Column):
+        for child in node.iter_expressions():
+            yield from _iterate_bare_columns(child, keys)
+    elif node.args.get("db") is None and not node.is_star:
+        yield node
 
 
 def _spell(node: exp.Expr) -> str:
     return node.unnest().sql(dialect="spark", normalize=True).replace("`", "").lower()
+
+
+def _show(node: exp.Expr) -> str:
+    return node.sql(dialect="spark").replace("`", "")[:_SHOWN]
 
 
 def _is_aggregate(node: exp.Expr) -> bool:
@@ -167,21 +187,30 @@ def _is_aggregate(node: exp.Expr) -> bool:
 def _iterate_misplaced(select: ScopedSelect) -> Iterator[_Found]:
     """Yields aggregates and windows where Spark takes none, and windows of distinct values."""
     for node in select.find_all(exp.AggFunc, exp.Window):
-        text = node.sql(dialect="spark").replace("`", "")[:_SHOWN]
+        why = None
         if isinstance(node, exp.Window):
-            why = _describe_window(node)
-            if why is not None:
-                yield text, why
-            place = _find_clause(node, select)
-            if place is not None:
-                yield text, (f"{place} takes no window", "QUALIFY or a subquery takes it")
+            why = _describe_place_of_window(node, select) or _describe_window(node)
         elif _is_aggregate(node):
-            place = _find_clause(node, select)
-            if place is not None and place != "HAVING":
-                yield text, (f"{place} takes no aggregate", "HAVING or a subquery takes it")
-            outer = node.find_ancestor(exp.AggFunc, exp.Window, exp.Select)
-            if isinstance(outer, exp.AggFunc) and _is_aggregate(outer):
-                yield text, ("an aggregate of an aggregate has no rows", "a subquery comes first")
+            why = _describe_place_of_aggregate(node, select)
+        if why is not None:
+            yield _show(node), why
+
+
+def _describe_place_of_window(node: exp.Expr, select: ScopedSelect) -> tuple[str, str] | None:
+    place = _find_clause(node, select)
+    if place is None:
+        return None
+    return f"{place} takes no window", "QUALIFY or a subquery takes it"
+
+
+def _describe_place_of_aggregate(node: exp.Expr, select: ScopedSelect) -> tuple[str, str] | None:
+    outer = node.find_ancestor(exp.AggFunc, exp.Window, exp.Select)
+    if isinstance(outer, exp.AggFunc) and _is_aggregate(outer):
+        return "an aggregate of an aggregate has no rows", "a subquery comes first"
+    place = _find_clause(node, select)
+    if place is None or place == "HAVING":
+        return None
+    return f"{place} takes no aggregate", "HAVING or a subquery takes it"
 
 
 def _describe_window(node: exp.Window) -> tuple[str, str] | None:
@@ -216,5 +245,4 @@ def _iterate_wrong_quantiles(node: exp.Expr) -> Iterator[_Found]:
     if not isinstance(share, exp.Literal) or share.is_string:
         return
     if not 0 <= Decimal(share.name) <= 1:
-        text = node.sql(dialect="spark").replace("`", "")[:_SHOWN]
-        yield text, ("the share of a percentile is between 0 and 1", "95 % are 0.95")
+        yield _show(node), ("the share of a percentile is between 0 and 1", "95 % are 0.95")
