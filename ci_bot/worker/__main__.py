@@ -167,14 +167,17 @@ def perform_request(
     progress = channel.send_progress
 
     def before_spark() -> None:
-        java_environment.prepare()
+        java_environment.prepare_java()
         progress("spark", "starting Spark")
 
     if is_spark_expected(request):
         from ci_bot.yaml_reader import load_yaml
 
         early_session.start_session_early(
-            Path(request.projects[0]), request.gateway, java_environment.prepare_brief, load_yaml
+            Path(request.projects[0]),
+            request.gateway,
+            java_environment.prepare_brief_java,
+            load_yaml,
         )
     from ci_bot.worker import sqlmesh_compat
     from ci_bot.worker.runtime import WorkerPhaseClock, imports
@@ -264,7 +267,7 @@ class JavaEnvironment:
         """
         java.check_spark_jars_before_java_starts(os.environ)
 
-    def prepare(self) -> None:
+    def prepare_java(self) -> None:
         """Finds Java, and sets its options; does nothing if that is done.
 
         Raises:
@@ -289,9 +292,9 @@ class JavaEnvironment:
         if self._reads_no_data:
             self.choose_length(True)
 
-    def prepare_brief(self) -> None:
-        """Prepares it for a JVM that lives for seconds. Raises as `prepare` does."""
-        self.prepare()
+    def prepare_brief_java(self) -> None:
+        """Prepares it for a JVM that lives for seconds. Raises as `prepare_java` does."""
+        self.prepare_java()
         self.choose_length(True)
 
     def choose_length(self, is_brief: bool) -> None:

@@ -22,6 +22,7 @@ from ci_bot.bot.handlers.owner_command import (
     check_owner_command_has_review,
     is_commenter_owner,
     make_not_owner_error,
+    make_ownership_of_review,
     publish_review_decided_by_owner,
     read_owner_command,
     report_owner_command_failure,
@@ -80,10 +81,7 @@ def list_findings_that_owner_accepts(own: Report, command: AcceptCommand) -> Seq
 
 def find_owners_of_risk_for_command(own: Report, risk: Risk) -> ModelOwnershipByPolicy:
     """Who may accept a finding, as the review has found it."""
-    item = find_owners(own.owners, risk)
-    if item is None:
-        return ModelOwnershipByPolicy()
-    return ModelOwnershipByPolicy(tuple(item.logins), tuple(item.teams), item.place)
+    return make_ownership_of_review(find_owners(own.owners, risk))
 
 
 def find_fingerprint_for_owner_command(own: Report, model: str) -> str:

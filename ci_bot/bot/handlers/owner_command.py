@@ -24,7 +24,7 @@ from ci_bot.bot.policy import ModelOwnershipByPolicy
 from ci_bot.bot.worker_client import WorkerClient
 from ci_bot.errors import BotError, RequestRefused
 from ci_bot.protocol.comment import Marker
-from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.review_report import ModelOwners, Report
 
 # What these show, a review would take away: evidence, or proof that an environment is gone.
 _KEPT = ("applied", "closed", "cleanup_failed")
@@ -92,6 +92,13 @@ def check_owner_command_has_review(own: Report) -> None:
             hint=own.failure.hint,
             reason_code="no_reviewed_plan",
         )
+
+
+def make_ownership_of_review(owners: ModelOwners | None) -> ModelOwnershipByPolicy:
+    """Makes the ownership that a review reports; nobody's of None."""
+    if owners is None:
+        return ModelOwnershipByPolicy()
+    return ModelOwnershipByPolicy(tuple(owners.logins), tuple(owners.teams), owners.place)
 
 
 def is_commenter_owner(by: str, ownership: ModelOwnershipByPolicy, github: GitHub) -> bool:

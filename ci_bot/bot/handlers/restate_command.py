@@ -22,6 +22,7 @@ from ci_bot.bot.handlers.owner_command import (
     check_owner_command_has_review,
     is_commenter_owner,
     make_not_owner_error,
+    make_ownership_of_review,
     publish_review_decided_by_owner,
     read_owner_command,
     report_owner_command_failure,
@@ -112,10 +113,8 @@ def find_restatement_asked_in_comment(own: Report) -> ProdRestatement:
 
 def find_owners_of_model_for_command(own: Report, model: str) -> ModelOwnershipByPolicy:
     """Finds a model's owners in the review."""
-    for item in own.owners:
-        if item.model == model and item.rule is None:
-            return ModelOwnershipByPolicy(tuple(item.logins), tuple(item.teams), item.place)
-    return ModelOwnershipByPolicy()
+    owners = (item for item in own.owners if item.model == model and item.rule is None)
+    return make_ownership_of_review(next(owners, None))
 
 
 def check_restatement_command_was_recorded(

@@ -105,7 +105,12 @@ if TYPE_CHECKING:
         read_selects,
         table_name,
     )
-    from ci_bot.worker.sql.spark_sql import is_spark_dialect, read_as_spark
+    from ci_bot.worker.sql.spark_sql import (
+        find_only_frame,
+        is_spark_dialect,
+        read_as_spark,
+        spell_frame,
+    )
 
 __getattr__ = open_on_demand(
     __name__,
@@ -201,6 +206,6 @@ __getattr__ = open_on_demand(
             "iterate_code_trees",
             "list_unused_edges",
         ],
-        "spark_sql": ["is_spark_dialect", "read_as_spark"],
+        "spark_sql": ["find_only_frame", "is_spark_dialect", "read_as_spark", "spell_frame"],
     },
 )

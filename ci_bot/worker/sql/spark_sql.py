@@ -68,6 +68,38 @@ def is_spark_dialect(name: str) -> bool:
     return name.partition(",")[0].strip().lower() in {"spark", "spark2", "databricks"}
 
 
+# The frame of a window that is ordered and has none.
+UP_TO_PEERS = "RANGE UNBOUNDED PRECEDING CURRENT ROW"
+_UP_TO_ROW = "ROWS UNBOUNDED PRECEDING CURRENT ROW"
+_ONLY_FRAMES: dict[type, str] = {
+    exp.RowNumber: _UP_TO_ROW,
+    exp.Rank: _UP_TO_ROW,
+    exp.DenseRank: _UP_TO_ROW,
+    exp.PercentRank: _UP_TO_ROW,
+    exp.Ntile: _UP_TO_ROW,
+    exp.CumeDist: UP_TO_PEERS,
+    exp.Lag: "",
+    exp.Lead: "",
+}
+_FRAME = ("kind", "start", "start_side", "end", "end_side", "exclude")
+
+
+def find_only_frame(function: exp.Expr) -> str | None:
+    """The one frame that Spark takes for a window function, as `spell_frame` does; empty if it
+    takes none, and None if it takes any. It refuses the function with another one.
+    """
+    while isinstance(function, exp.IgnoreNulls | exp.RespectNulls):
+        function = function.this
+    return _ONLY_FRAMES.get(type(function))
+
+
+def spell_frame(frame: exp.Expr) -> str:
+    """The words of a frame, which ends at the current row if it does not say where."""
+    given = [*map(frame.args.get, _FRAME), *([] if frame.args.get("end") else ["CURRENT ROW"])]
+    words = [str(one) for one in given if one and not isinstance(one, exp.Expression)]
+    return " ".join(words).upper()
+
+
 @dataclass(frozen=True)
 class SparkReading:
     """A query as Spark reads it.

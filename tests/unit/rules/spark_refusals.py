@@ -54,6 +54,8 @@ REFUSED += tuple(
         "RANK() OVER (ORDER BY o.amount RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
         "ROW_NUMBER() OVER (ORDER BY o.amount ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
         "LAG(o.amount) OVER (ORDER BY o.order_id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+        "LAG(o.amount) IGNORE NULLS OVER (ORDER BY o.order_id ROWS BETWEEN 1 PRECEDING AND "
+        "CURRENT ROW)",
         "CUME_DIST() OVER (ORDER BY o.amount ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
     )
 )
@@ -124,6 +126,8 @@ RUNS = (
     "CURRENT ROW) AS c, SUM(o.amount) OVER (PARTITION BY o.status) AS s, FIRST_VALUE(o.amount) "
     "OVER (PARTITION BY o.status) AS f, LAG(o.amount) OVER w AS l FROM raw.orders AS o "
     "WINDOW w AS (PARTITION BY o.status ORDER BY o.order_id)",
+    "SELECT o.order_id, RANK() OVER (ORDER BY o.amount ROWS UNBOUNDED PRECEDING) AS r, "
+    "LAG(o.amount) IGNORE NULLS OVER (ORDER BY o.order_id) AS l FROM raw.orders AS o",
     # A key in other words, aggregates that SQLGlot does not know as such.
     "SELECT o.customer_id + o.order_id AS s, COUNT(*) AS n FROM raw.orders AS o "
     "GROUP BY o.order_id + o.customer_id",

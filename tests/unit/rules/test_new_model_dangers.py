@@ -4,9 +4,11 @@ join multiplies rows, AND binds before OR, ties decide which row stays, and mone
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from tests.unit.rules.world import EXTERNAL, change, seen
+from tests.unit.rules.world import EXTERNAL, change, list_severities_of_new_model, seen
 
 ORDERS = (
     "MODEL (name stg.orders, kind FULL, grain order_id, audits (unique_values(columns := "
@@ -53,11 +55,7 @@ TABLES = {
 }
 
 
-def list_severities(rule: str, text: str, *, kind: str = "FULL", more: str = "") -> list[str]:
-    """The severities of one rule's findings for a new model."""
-    model = f"MODEL (name mart.new, kind {kind}{more}); {text}"
-    inputs = change(STAYS, {**STAYS, "models/new.sql": model}, external=TABLES)
-    return [item.severity for item in seen(inputs, rule) if item.model == "mart.new"]
+list_severities = partial(list_severities_of_new_model, stays=STAYS, external=TABLES)
 
 
 def weigh_edit(rule: str, before: str, after: str) -> list[str]:

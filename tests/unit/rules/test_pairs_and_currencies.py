@@ -5,9 +5,11 @@ partition for each customer, and a history of rows that are something else than 
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from tests.unit.rules.world import EXTERNAL, change, seen
+from tests.unit.rules.world import EXTERNAL, list_severities_of_new_model
 
 ACCOUNTS = (
     "MODEL (name stg.accounts, kind FULL, grain account_id); "
@@ -62,11 +64,7 @@ TABLES = {
 }
 
 
-def list_severities(rule: str, text: str, *, kind: str = "FULL", more: str = "") -> list[str]:
-    """The severities of one rule's findings for a new model."""
-    model = f"MODEL (name mart.new, kind {kind}{more}); {text}"
-    inputs = change(STAYS, {**STAYS, "models/new.sql": model}, external=TABLES)
-    return [item.severity for item in seen(inputs, rule) if item.model == "mart.new"]
+list_severities = partial(list_severities_of_new_model, stays=STAYS, external=TABLES)
 
 
 # Rows that meet by what identifies neither side: each of them is there several times.

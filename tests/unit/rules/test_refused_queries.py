@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.rules.spark_refusals import REFUSED, RUNS, TABLES, UNKNOWN
-from tests.unit.rules.world import change, seen
+from tests.unit.rules.world import list_severities_of_new_model
 
 
 def list_severities(text: str, *, dialect: str = "spark", others: str = "") -> list[str]:
     """The severities of the rule's findings for a new model."""
-    model = f"MODEL (name mart.new, kind FULL, dialect {dialect}); {text}"
     stays = {"models/other.sql": others} if others else {}
-    inputs = change(stays, {**stays, "models/new.sql": model}, external=TABLES)
-    return [item.severity for item in seen(inputs, "query-refused") if item.model == "mart.new"]
+    return list_severities_of_new_model(
+        "query-refused", text, stays=stays, external=TABLES, more=f", dialect {dialect}"
+    )
 
 
 @pytest.mark.parametrize("text", REFUSED)

@@ -5,9 +5,11 @@ says.
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from tests.unit.rules.world import EXTERNAL, change, seen
+from tests.unit.rules.world import EXTERNAL, list_severities_of_new_model
 
 ACCOUNTS = (
     "MODEL (name stg.accounts, kind FULL, grain account_id); "
@@ -41,11 +43,7 @@ IMPROBABLE = "improbable-expression"
 MISNAMED = "misnamed-column"
 
 
-def list_severities(rule: str, text: str, *, name: str = "mart.new", more: str = "") -> list[str]:
-    """The severities of one rule's findings for a new model."""
-    model = f"MODEL (name {name}, kind FULL{more}); {text}"
-    inputs = change(STAYS, {**STAYS, "models/new.sql": model}, external=TABLES)
-    return [item.severity for item in seen(inputs, rule) if item.model == name]
+list_severities = partial(list_severities_of_new_model, stays=STAYS, external=TABLES)
 
 
 BANDS = "SELECT a.account_id, {0} AS band FROM stg.accounts AS a"

@@ -228,3 +228,24 @@ def rules(inputs: RuleInputs, at_least: str = "info") -> dict[str, str]:
             old = found.get(item.rule, "info")
             found[item.rule] = max(old, item.severity, key=order.index)
     return found
+
+
+def list_severities_of_new_model(
+    rule: str,
+    text: str,
+    *,
+    stays: Mapping[str, str],
+    external: Mapping[str, Mapping[str, str]],
+    name: str = "mart.new",
+    kind: str = "FULL",
+    more: str = "",
+) -> list[str]:
+    """The severities of one rule's findings for a new model.
+
+    Args:
+        stays: The files of models that are on both sides.
+        more: The properties of the model behind its kind, each behind a comma.
+    """
+    model = f"MODEL (name {name}, kind {kind}{more}); {text}"
+    inputs = change(stays, {**stays, "models/new.sql": model}, external=external)
+    return [item.severity for item in seen(inputs, rule) if item.model == name]

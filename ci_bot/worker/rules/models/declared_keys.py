@@ -4,6 +4,7 @@ project contradicts a declared key.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -249,6 +250,11 @@ def _list_fixed_by_filter(branch: ScopedSelect, alias: str | None) -> frozenset[
         if alias in {None, owner}
     }
     return frozenset(found | _VALIDITY if found & _VALIDITY else found)
+
+
+def split_name(name: str) -> list[str]:
+    """Splits a name into its words, in lower case."""
+    return re.split(r"[\W_]+", name.lower())
 
 
 def make_singular(word: str) -> str:

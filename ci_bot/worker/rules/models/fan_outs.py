@@ -4,7 +4,6 @@ totals and counts over rows that a join repeats.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,8 +22,9 @@ from ci_bot.worker.rules.models.declared_keys import (
     list_unique_keys,
     make_singular,
     may_model_deduplicate,
+    split_name,
 )
-from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
+from ci_bot.worker.rules.models.linter_rule import ModelRule, ProjectView, on_model
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.sql import ScopedSelect, SelectSource, table_name
 
@@ -72,6 +72,11 @@ class JoinedRows:
             changed = bool(known)
             found |= known
         return found
+
+    def find_determining(self) -> set[str]:
+        """Finds the sources with a known key of which one row determines the rows of all others."""
+        known = self.keys.keys()
+        return {alias for alias in known if known <= self.find_determined([alias])}
 
     def list_fixed(self, alias: str, found: Iterable[str] = ()) -> frozenset[str]:
         """Lists columns of a source that have one value beside a row of each of `found`."""
@@ -230,11 +235,11 @@ class FanOutTotal(ModelRule):
             if not read or "" in read:
                 continue
             for alias in rows.keys.keys() - rows.find_determined(read):
-                called = self._name_source(rows, alias)
+                called = _name_source(self.project, rows, alias)
                 text = node.sql(dialect=model.dialect)
                 counted.setdefault(alias, {})[f"{column} by {called}"] = text
         for alias, texts in sorted(counted.items()):
-            called = self._name_source(rows, alias)
+            called = _name_source(self.project, rows, alias)
             key = min(rows.keys[alias], key=lambda one: (len(one), sorted(one)))
             fixed = rows.list_fixed(alias, rows.names)
             yield self.make_observation(
@@ -267,11 +272,10 @@ class FanOutTotal(ModelRule):
 
     def _describe_count(self, rows: JoinedRows, column: str) -> tuple[str, Severity | None] | None:
         known = rows.keys.keys()
-        counted = {alias for alias in known if known <= rows.find_determined([alias])}
+        counted = rows.find_determining()
         others = known - counted
-        tables = [
-            quote_names(map(partial(self._name_source, rows), one)) for one in (known, others)
-        ]
+        called = partial(_name_source, self.project, rows)
+        tables = [quote_names(map(called, one)) for one in (known, others)]
         if not counted:
             return (
                 f"counts pairs: the rows of {tables[0]} repeat each other, because none of them "
@@ -280,7 +284,7 @@ class FanOutTotal(ModelRule):
             )
         if not others:
             return None
-        shown = quote_names(map(partial(self._name_source, rows), counted))
+        shown = quote_names(map(called, counted))
         is_called = partial(_is_called_after, column, rows)
         if is_called(others) and not is_called(counted):
             return f"is called after {tables[1]}, and counts the rows of {shown}", None
@@ -290,10 +294,6 @@ class FanOutTotal(ModelRule):
             found = _describe_repeats(rows, counted, shown, tables[1])
             return None if found is not None and found[1] and is_clear else found
         return None
-
-    def _name_source(self, rows: JoinedRows, alias: str) -> str:
-        name = rows.names[alias]
-        return self.project.name_of_table(name) if "." in name else name
 
 
 @on_model
@@ -312,13 +312,13 @@ class ManyToManyJoin(ModelRule):
             rows = read_joined_rows(select, self.project.by_table)
             if rows is None or len(rows.keys) < _BOTH_SIDES or _orders_two_sources(select):
                 continue
-            known = rows.keys.keys()
-            if any(known <= rows.find_determined([alias]) for alias in known):
+            if rows.find_determining():
                 continue
+            known = rows.keys.keys()
             by = {name for alias in known for name in rows.list_fixed(alias, known)}
             if not by:
                 continue  # no equality, so nothing is known of its condition
-            tables = [self._name_source(rows.names[alias]) for alias in sorted(known)]
+            tables = [_name_source(self.project, rows, alias) for alias in sorted(known)]
             yield self.make_observation(
                 model,
                 f"Rows of {quote_names(dict.fromkeys(tables))} meet by {quote_names(by)}, which "
@@ -328,8 +328,10 @@ class ManyToManyJoin(ModelRule):
                 anchors=("JOIN",),
             )
 
-    def _name_source(self, name: str) -> str:
-        return self.project.name_of_table(name) if "." in name else name
+
+def _name_source(project: ProjectView, rows: JoinedRows, alias: str) -> str:
+    name = rows.names[alias]
+    return project.name_of_table(name) if "." in name else name
 
 
 def _orders_two_sources(select: ScopedSelect) -> bool:
@@ -378,5 +380,5 @@ def _is_called_after(column: str, rows: JoinedRows, aliases: Collection[str]) ->
 
 def _list_words(name: str, *, last: bool = False) -> set[str]:
     """The words of a name, in the singular; of a table only the last one."""
-    words = re.split(r"[\W_]+", name.rpartition(".")[2].lower())
+    words = split_name(name.rpartition(".")[2])
     return {make_singular(word) for word in (words[-1:] if last else words) if word}

@@ -4,9 +4,7 @@ true, months that are minutes, outer joins that WHERE makes inner ones.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot import exp
@@ -14,7 +12,7 @@ from sqlglot import exp
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.models.query_slips import iterate_slips
+from ci_bot.worker.rules.models.query_slips import iterate_slips, read_number_or_day
 from ci_bot.worker.rules.models.value_types import MixedTypes, ValueTypes
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, list_filled_columns, name_query_part
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 _CHOOSING = (exp.Where, exp.Having, exp.Qualify)
 _VALUES = (exp.Case, exp.If, exp.Select)
 _ALTERNATIVES = 2
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _TRUTHS = (
     exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like, exp.Is,
     exp.And, exp.Or, exp.RegexpLike,
@@ -101,27 +98,13 @@ def _list_rivals(parts: Sequence[exp.Expr], kind: type[exp.Expr]) -> list[str]:
 
 
 def _describe_range(node: exp.Between) -> tuple[str, str] | None:
-    low, high = map(_read_constant, list(node.iter_expressions())[1:])
+    low, high = map(read_number_or_day, list(node.iter_expressions())[1:])
     reversed_ = (
         low is not None and high is not None and type(low) is type(high) and low > high  # type: ignore[operator]
     )
     if not reversed_ or node.args.get("symmetric"):
         return None
     return "is never true: its lower end is above its upper end", "the lower end comes first"
-
-
-def _read_constant(node: exp.Expr | None) -> Decimal | str | None:
-    """Reads a number, or a day as text; None for anything else."""
-    if isinstance(node, exp.Cast | exp.TryCast | exp.Paren):
-        return _read_constant(node.this)
-    if isinstance(node, exp.Neg):
-        number = _read_constant(node.this)
-        return -number if isinstance(number, Decimal) else None
-    if not isinstance(node, exp.Literal):
-        return None
-    if node.is_string:
-        return node.name if _DAY.match(node.name) else None
-    return Decimal(node.name)
 
 
 def _describe_count(node: exp.Count) -> tuple[str, str] | None:

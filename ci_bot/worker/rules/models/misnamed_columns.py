@@ -4,7 +4,6 @@ row that is the first one, days that are counted backwards.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from ci_bot.protocol.rules import find_rule
+from ci_bot.worker.rules.models.declared_keys import split_name
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.models.value_types import ValueTypes
 from ci_bot.worker.rules.observation import RuleObservation
@@ -78,7 +78,7 @@ class MisnamedColumn(ModelRule):
         node = _find_plain_value(item)
         if not isinstance(node, exp.Min | exp.Max) or not isinstance(node.this, exp.Column):
             return None
-        words, read = _split_name_into_words(name), _split_name_into_words(node.this.name)
+        words, read = frozenset(split_name(name)), frozenset(split_name(node.this.name))
         if read & _ANY_ORDER:
             return None
         function = type(node).__name__.upper()
@@ -109,7 +109,7 @@ class MisnamedColumn(ModelRule):
             for window in select.find_all(exp.Window)
             if isinstance(window.this, exp.RowNumber)
         ]
-        words = _split_name_into_words(model.name.rpartition(".")[2])
+        words = frozenset(split_name(model.name.rpartition(".")[2]))
         is_newest, is_oldest = bool(words & _NEWEST), bool(words & _EARLY)
         if len(numbered) != 1 or is_newest == is_oldest or not _picks_first_row(query):
             return
@@ -135,7 +135,7 @@ class MisnamedColumn(ModelRule):
     def _is_time(self, select: ScopedSelect, column: exp.Column) -> bool:
         kind = self._types.find_type(select, column)
         if kind is None:
-            return bool(_split_name_into_words(column.name) & _TIMES)
+            return not _TIMES.isdisjoint(split_name(column.name))
         return kind.this in _TIME_TYPES
 
 
@@ -148,9 +148,7 @@ def _describe_days(item: exp.Expr) -> tuple[str, str] | None:
     if any(len(side) != 1 for side in ends):
         return None
     (end,), (start,) = ends
-    if not (
-        _split_name_into_words(end.name) & _STARTS and _split_name_into_words(start.name) & _ENDS
-    ):
+    if _STARTS.isdisjoint(split_name(end.name)) or _ENDS.isdisjoint(split_name(start.name)):
         return None
     return (
         f"counts days backwards: DATEDIFF takes the end first, and here that is `{end.name}`",
@@ -174,7 +172,3 @@ def _picks_first_row(query: ModelQuery) -> bool:
         if node.find_ancestor(exp.Where, exp.Qualify, exp.Join) is not None
         for side in (node.this, node.expression)
     )
-
-
-def _split_name_into_words(name: str) -> frozenset[str]:
-    return frozenset(re.split(r"[\W_]+", name.lower()))

@@ -16,7 +16,7 @@ from sqlglot import exp
 from ci_bot.protocol.rules import quote_names
 from ci_bot.worker.rules.models.declared_keys import find_place, list_grains
 from ci_bot.worker.rules.models.fan_outs import list_source_keys
-from ci_bot.worker.rules.models.value_types import ValueTypes
+from ci_bot.worker.rules.models.value_types import TIMES_OF_DAY, ValueTypes
 from ci_bot.worker.sql import EPOCH, ModelQuery, ScopedQuery, ScopedSelect, split_conditions
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ _TURNED: Mapping[type, type] = {
 }  # fmt: skip
 # Characters that mean something else in a regular expression.
 _SPECIAL = frozenset(".|*+?$^")
-_Type = exp.DataType.Type
-_MOMENTS = frozenset({_Type.TIMESTAMP, _Type.TIMESTAMPTZ, _Type.TIMESTAMPLTZ, _Type.TIMESTAMPNTZ})
 _BY_ORDER = (exp.Lag, exp.Lead, exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue)
 _ALTERNATIVES = 2
 
@@ -178,21 +176,25 @@ class _Comparison:
     below: _Constant | None = None
     inclusive: bool = False
 
-    def implies(self, other: _Comparison) -> bool:
+    def implies_comparison(self, other: _Comparison) -> bool:
         """Whether each value that passes this test passes the other one."""
         if self.compared != other.compared:
             return False
         if other.values:
             return bool(self.values) and self.values <= other.values
         if self.values:
-            return all(other.takes(value) for value in self.values)
+            return all(other.includes_value(value) for value in self.values)
         if other.above is not None and self.above is not None:
-            return other.takes(self.above) or (self.above == other.above and not self.inclusive)
+            return other.includes_value(self.above) or (
+                self.above == other.above and not self.inclusive
+            )
         if other.below is not None and self.below is not None:
-            return other.takes(self.below) or (self.below == other.below and not self.inclusive)
+            return other.includes_value(self.below) or (
+                self.below == other.below and not self.inclusive
+            )
         return False
 
-    def takes(self, value: _Constant) -> bool:
+    def includes_value(self, value: _Constant) -> bool:
         """Whether a value is within the range."""
         end = self.above if self.above is not None else self.below
         if end is None or type(end) is not type(value):
@@ -213,7 +215,7 @@ def _describe_unreached_branch(node: exp.Expr) -> tuple[str, str] | None:
         read = [_read_comparisons(part) for part in parts]
         tests = [test for some in read for test in some or ()]
         for before in earlier:
-            if all(any(test.implies(one) for test in tests) for one in before):
+            if all(any(test.implies_comparison(one) for test in tests) for one in before):
                 shown = branch.this.sql(dialect="spark")[:60]
                 return (
                     f"never takes its branch for `{shown}`: an earlier branch takes these rows",
@@ -262,16 +264,25 @@ def _read_range(node: exp.Between) -> list[_Comparison] | None:
     ]
 
 
-def _read_constant(node: object) -> _Constant | None:
-    if isinstance(node, exp.Cast | exp.TryCast | exp.Paren):
+def _read_constant(node: exp.Expr | None) -> _Constant | None:
+    found = read_number_or_day(node)
+    if found is None and isinstance(node, exp.Cast | exp.TryCast | exp.Paren):
         return _read_constant(node.this)
+    is_text = isinstance(node, exp.Literal) and node.is_string
+    return f"{_TEXT_MARK}{node.name}" if found is None and is_text and node is not None else found
+
+
+def read_number_or_day(node: exp.Expr | None) -> Decimal | str | None:
+    """Reads a number, or a day as text; None for anything else."""
+    if isinstance(node, exp.Cast | exp.TryCast | exp.Paren):
+        return read_number_or_day(node.this)
     if isinstance(node, exp.Neg):
-        number = _read_constant(node.this)
+        number = read_number_or_day(node.this)
         return -number if isinstance(number, Decimal) else None
     if not isinstance(node, exp.Literal):
         return None
     if node.is_string:
-        return node.name if _DAY.match(node.name) else f"{_TEXT_MARK}{node.name}"
+        return node.name if _DAY.match(node.name) else None
     return Decimal(node.name)
 
 
@@ -293,12 +304,12 @@ def _iterate_filters_up_to_a_day(select: ScopedSelect, types: ValueTypes) -> Ite
         side, end = part.this, part.args.get("high")
         if isinstance(part, exp.LTE):
             end = part.expression
-        day = _read_constant(end)
+        day = read_number_or_day(end)
         is_day = isinstance(day, str) and _DAY.fullmatch(day) and day != EPOCH
         if not is_day or not isinstance(side, exp.Column):
             continue
         kind = types.find_type(select, side)
-        if kind is not None and kind.this in _MOMENTS:
+        if kind is not None and kind.this in TIMES_OF_DAY:
             yield Slip(
                 part,
                 f"ends at midnight: `{side.name}` is a time, so the rest of {day} is left out",

@@ -18,21 +18,20 @@ from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.models.spark_functions import SPARK_FUNCTIONS
 from ci_bot.worker.rules.observation import RuleObservation
-from ci_bot.worker.sql import ModelQuery, ScopedSelect
+from ci_bot.worker.sql import (
+    ModelQuery,
+    ScopedSelect,
+    find_only_frame,
+    is_spark_dialect,
+    spell_frame,
+)
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
-_DIALECTS = frozenset({"spark", "spark2", "databricks"})
 _CLAUSES = {exp.Where: "WHERE", exp.Join: "ON", exp.Group: "GROUP BY", exp.Having: "HAVING"}
 # What stands between an aggregate and the window that it is computed over.
 _AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
-_RANKS = (
-    exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile, exp.Lag,
-    exp.Lead,
-)  # fmt: skip
-# Spark takes no frame for LAG and LEAD at all.
-_OWN_FRAMES: dict[type, str] = {exp.CumeDist: "RANGE", exp.Lag: "", exp.Lead: ""}
 _QUANTILES = (exp.Quantile, exp.ApproxQuantile)
 # What computes a value of one row. SQLGlot does not call each aggregate of Spark's one: not ANY,
 # EVERY and WITHIN GROUP, for example.
@@ -54,7 +53,7 @@ class QueryRefused(ModelRule):
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
-        if query is None or model.dialect not in _DIALECTS:
+        if query is None or not is_spark_dialect(model.dialect):
             return
         found: dict[str, tuple[str, str]] = {}
         for select in query.root.selects:
@@ -216,15 +215,13 @@ def _describe_place_of_aggregate(node: exp.Expr, select: ScopedSelect) -> tuple[
 def _describe_window(node: exp.Window) -> tuple[str, str] | None:
     if isinstance(node.this.this, exp.Distinct):
         return "a window takes no DISTINCT", "rows are made distinct before"
-    if not isinstance(node.this, _RANKS) or node.args.get("alias") is not None:
+    only = find_only_frame(node.this)
+    if only is None or node.args.get("alias") is not None:
         return None
-    frame = node.args.get("spec")
     if node.args.get("order") is None:
         return "it has no ORDER BY", "ORDER BY says what it ranks by"
-    wanted = _OWN_FRAMES.get(type(node.this), "ROWS")
-    named = ("kind", "start", "start_side", "end")
-    own = (wanted, "UNBOUNDED", "PRECEDING", "CURRENT ROW")
-    if frame is not None and tuple(map(frame.args.get, named)) != own:
+    frame = node.args.get("spec")
+    if frame is not None and spell_frame(frame) != only:
         return "it takes no frame but its own", "the frame goes"
     return None
 

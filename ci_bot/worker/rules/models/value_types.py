@@ -47,7 +47,7 @@ _MADE: Mapping[Any, tuple[type[exp.Expr], ...]] = {
 }  # fmt: skip
 _TYPE_BY_CLASS = {node: kind for kind, nodes in _MADE.items() for node in nodes}
 _FLOATS = frozenset({_Type.FLOAT, _Type.DOUBLE})
-_TIMES = frozenset(exp.DataType.TEMPORAL_TYPES) - {_Type.DATE}
+TIMES_OF_DAY = frozenset(exp.DataType.TEMPORAL_TYPES) - {_Type.DATE}
 
 
 class ValueTypes:
@@ -127,7 +127,7 @@ def name_family(kind: exp.DataType | None) -> str | None:
         return "number"
     if kind.this == _Type.DATE:
         return "date"
-    if kind.this in _TIMES:
+    if kind.this in TIMES_OF_DAY:
         return "time"
     return "boolean" if kind.this == _Type.BOOLEAN else None
 

@@ -344,7 +344,7 @@ class ScalarTranslator:
             *written,
         )
         is_range = frame is None or str(frame.args.get("kind") or "").upper() == "RANGE"
-        by_rows = not is_range and not isinstance(node.this, _WITH_A_FRAME_OF_THEIR_OWN)
+        by_rows = not is_range and spark_sql.find_only_frame(node.this) is None
         return TermOperation("window", parts, windowed=True, ordered=by_rows)
 
     def _translate_ordered(self, node: exp.Expr) -> Term:
@@ -432,30 +432,19 @@ _OF_ONE_FORM = (
     *(exp.DataType.Type.TEXT, exp.DataType.Type.DATE, exp.DataType.Type.BOOLEAN),
 )
 _FIRST = {"this": "0", "expression": "1", "expressions": "2"}
-_FRAME = ("kind", "start", "start_side", "end", "end_side", "exclude")
 _ENDS = ("start", "end")
 _WHOLE = "UNBOUNDED PRECEDING UNBOUNDED FOLLOWING"
-_UP_TO_PEERS = "RANGE UNBOUNDED PRECEDING CURRENT ROW"
-_UP_TO_ROW = "ROWS UNBOUNDED PRECEDING CURRENT ROW"
-_WITH_A_FRAME_OF_THEIR_OWN = (
-    exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.Ntile, exp.Lag, exp.Lead,
-)  # fmt: skip
 
 
 def _write_frame_in_full(frame: exp.Expr | None, function: exp.Expr, *, ordered: bool) -> str:
     """The frame with what SQL means where it is left out: up to the current row, and without any
-    frame up to its peers, or the whole partition if nothing orders it. Spark refuses all frames of
-    a rank but its own one, and every frame of LAG and LEAD."""
-    has_own = isinstance(function, _WITH_A_FRAME_OF_THEIR_OWN)
+    frame up to its peers, or the whole partition if nothing orders it."""
+    only = spark_sql.find_only_frame(function)
     if frame is None:
-        own = "" if isinstance(function, exp.Lag | exp.Lead) else _UP_TO_ROW
-        return own if has_own else _UP_TO_PEERS if ordered else _WHOLE
-    words = [str(frame.args.get(name) or "") for name in _FRAME if _is_text(frame, name)]
-    if frame.args.get("end") is None:
-        words += ["CURRENT ROW"]
-    text = " ".join(part.upper() for part in words if part)
+        return only if only is not None else spark_sql.UP_TO_PEERS if ordered else _WHOLE
+    text = spark_sql.spell_frame(frame)
     kind, _, extent = text.partition(" ")
-    is_whole = extent == _WHOLE and kind in ("ROWS", "RANGE", "GROUPS") and not has_own
+    is_whole = extent == _WHOLE and kind in ("ROWS", "RANGE", "GROUPS") and only is None
     return _WHOLE if is_whole else text
 
 
