@@ -278,6 +278,22 @@ def test_partition__by_the_name_of_a_country__is_quiet() -> None:
     assert list_severities("partition-per-row", text, more=more) == []
 
 
+def test_partition__by_a_tenant__is_quiet() -> None:
+    """A team partitions by what it has few of, although a model has a row for each."""
+    tenants = (
+        "MODEL (name ref.tenants, kind FULL, grain tenant_id); "
+        "SELECT a.account_id AS tenant_id, a.name FROM src.accounts AS a"
+    )
+    found = list_severities_of_new_model(
+        "partition-per-row",
+        "SELECT i.invoice_id, i.account_id AS tenant_id FROM stg.invoices AS i",
+        stays={**STAYS, "models/tenants.sql": tenants},
+        external=TABLES,
+        more=", partitioned_by (tenant_id), grain invoice_id",
+    )
+    assert found == []
+
+
 # A history of rows that are something else than its key.
 
 HISTORY = "SCD_TYPE_2_BY_COLUMN (unique_key {0}, columns [priority])"

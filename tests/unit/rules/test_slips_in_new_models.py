@@ -196,6 +196,7 @@ def test_window__over_rows_of_one_thing__is_quiet(text: str) -> None:
         ("u.account_id > 4711", ", grain (account_id, event_day)", []),
         ("u.account_id = 4711", ", grain event_day", []),
         ("u.status = 'open'", ", grain (account_id, event_day)", []),
+        ("u.account_id = @execution_epoch", ", grain (account_id, event_day)", []),
         ("u.account_id <> -1", ", grain (account_id, event_day)", []),
     ],
 )
@@ -234,6 +235,7 @@ VALUES = "SELECT a.account_id, {0} AS x FROM stg.accounts AS a"
         ("MD5(CONCAT(a.country, '|', a.plan_code))", []),
         ("MD5(CONCAT_WS('|', a.country, a.plan_code))", []),
         ("MD5(a.country)", []),
+        ("SHA2(CONCAT(LOWER(a.country), @execution_ds), 256)", []),
         ("MD5(CONCAT('account-', a.country))", []),
     ],
 )

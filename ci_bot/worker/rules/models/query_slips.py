@@ -83,7 +83,8 @@ def iterate_slips(
     for operation in query.root.set_operations:
         yield from _iterate_repeated_branches(operation)
     grain = frozenset(name for one in list_grains(model) for name in one)
-    for select in query.root.branches if grain else ():
+    # As it is written: what a variable fixes is meant, in a model of each shop, for example.
+    for select in query.scopes.branches if grain else ():
         yield from _iterate_fixed_grains(select, grain)
 
 
@@ -140,9 +141,9 @@ def _describe_hash(node: exp.Expr) -> tuple[str, str] | None:
         parts = list(inner.flatten())
     else:
         return None
-    fixed = [isinstance(part.unnest(), exp.Literal) for part in parts]
-    if all(one or other for one, other in pairwise(fixed)):
-        return None
+    reads = [part.find(exp.Column) is not None for part in parts]
+    if not any(one and other for one, other in pairwise(reads)):
+        return None  # a constant or a variable is between any two values
     return (
         "is the same for other values: a and bc make one text with ab and c",
         "a separator is between the values, as in CONCAT_WS",

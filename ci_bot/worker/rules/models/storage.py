@@ -14,7 +14,7 @@ from sqlmesh.utils.date import now, to_datetime
 
 from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.project import describe_merge_obstacle_in_project
-from ci_bot.worker.rules.models.declared_keys import list_grains
+from ci_bot.worker.rules.models.declared_keys import list_grains, split_name
 from ci_bot.worker.rules.models.linter_rule import ModelRule, is_computed_table, on_model
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.sql import find_interval_bounds, list_column_names
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 OVERWRITING = frozenset({"spark", "spark2", "databricks", "hive"})
 # A short code, such as that of a country, identifies a row of a small table.
 _ENDINGS_OF_ID = ("_id", "_uuid", "_key", "_sk")
+# Things of which a company has few, so that tables are partitioned by them.
+_OF_FEW = frozenset({
+    "tenant", "region", "country", "market", "site", "store", "shop", "warehouse", "plant", "brand",
+    "company", "organization", "org", "source", "system", "channel",
+})  # fmt: skip
 # Types whose values hardly ever repeat.
 _FINE = frozenset({"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "DATETIME",
                    "DOUBLE", "FLOAT", "UUID"})  # fmt: skip
@@ -174,7 +179,12 @@ class PartitionPerRow(ModelRule):
         for other in self.project.by_table.values():
             if not other.kind.is_seed:
                 keys = _iterate_single_keys(other)
-                yield from (column for column in keys if column.endswith(_ENDINGS_OF_ID))
+                yield from (column for column in keys if _has_many_values(column))
+
+
+def _has_many_values(column: str) -> bool:
+    """Whether an id is, by its name, one of many: of a customer, and not of a region."""
+    return column.endswith(_ENDINGS_OF_ID) and _OF_FEW.isdisjoint(split_name(column))
 
 
 def _iterate_single_keys(model: Model) -> Iterator[str]:
