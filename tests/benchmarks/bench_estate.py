@@ -26,7 +26,7 @@ from pathlib import Path
 from sqlmesh.core.context import Context
 from sqlmesh.utils.date import to_timestamp
 
-from ci_bot.bot.laptop.session import open_worker_client_on_laptop
+from ci_bot.bot.cli.session import open_worker_client_on_laptop
 from ci_bot.bot.worker_client.base_branch import refresh_base_cache_by_worker
 from ci_bot.host import make_process_machine
 from ci_bot.protocol.base import Failure

@@ -25,7 +25,7 @@ PLANTED = [
     ("bot.handlers.gate", "import ci_bot.worker", "ci_bot.worker"),
     ("worker.planning.plan_options", "from ci_bot.bot import actions", "ci_bot.bot.actions"),
     ("protocol.cost", "from ci_bot.errors import BotError", "ci_bot.errors"),
-    ("bot.report.model.view", "from ci_bot.bot import laptop", "ci_bot.bot.laptop"),
+    ("bot.report.model.view", "from ci_bot.bot import cli", "ci_bot.bot.cli"),
     ("bot.report.model.view", "from ci_bot.bot import decision", "ci_bot.bot.decision"),
     (
         "bot.report.model.view",

@@ -9,8 +9,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from ci_bot.bot.decision.judgement import MOST_RISKS
-from ci_bot.bot.git.git_repository import MOST_CHANGED_FILES
 from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
+from ci_bot.bot.sandbox.git_repository import MOST_CHANGED_FILES
 from ci_bot.protocol.files import LARGEST_FILE_BYTES, MOST_BYTES
 from ci_bot.protocol.supported_versions import SQLMESH_VERSIONS_TEXT, TRIED
 from ci_bot.worker.cleanup.reclaim_rules import GRACE_MS

@@ -9,8 +9,8 @@ import pytest
 
 from ci_bot.bot.actions.inputs import ActionInputs
 from ci_bot.bot.cli import commands
+from ci_bot.bot.cli.local_review import LaptopReview
 from ci_bot.bot.cli.options import add_plan_flags_to_command, add_projects_to_command
-from ci_bot.bot.laptop.local_review import LaptopReview
 
 # What an input has no option for, and why.
 OF_A_WORKFLOW = {

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ci_bot.bot.laptop.demo_story import CHANGE_FILES, PROJECT_FILES, list_files_of_demo_change
+from ci_bot.bot.cli.demo_story import CHANGE_FILES, PROJECT_FILES, list_files_of_demo_change
 from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits
 
 NUMBER = 7

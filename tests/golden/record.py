@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ci_bot.bot.laptop.demo_story import PROD_END, DemoLayout
+from ci_bot.bot.cli.demo_story import PROD_END, DemoLayout
 from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits
 from ci_bot.host import make_process_machine
 from ci_bot.protocol.apply_report import ApplyDocument

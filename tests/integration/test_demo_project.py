@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.laptop.demo_story import (
+from ci_bot.bot.cli.demo_story import (
     CHANGE_FILES,
     PROJECT_FILES,
     DemoLayout,

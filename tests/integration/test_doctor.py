@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from ci_bot.bot.laptop.surveys import run_doctor_on_laptop
+from ci_bot.bot.cli.surveys import run_doctor_on_laptop
 from tests.in_process import RunnerMachine
 from tests.integration.test_review import state_rows
 from tests.projects import Shop, write_shop

@@ -100,7 +100,7 @@ def test_prefix__on_a_laptop_is_that_of_the_checkout(repository: Repository) -> 
 def test_cleanup__on_a_laptop_takes_the_projects_prefix_unless_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from ci_bot.bot.laptop.session import read_prefix_on_laptop
+    from ci_bot.bot.cli.session import read_prefix_on_laptop
     from ci_bot.host import make_process_machine
 
     shop = write_duck_shop(tmp_path)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.laptop.local_review import LaptopReview, review_on_laptop
+from ci_bot.bot.cli.local_review import LaptopReview, review_on_laptop
 from ci_bot.errors import BadInput
 from ci_bot.host import Machine, make_process_machine
 from ci_bot.protocol.review_report import Report

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.laptop.policy import check_policy_on_laptop, explain_policy_on_laptop
+from ci_bot.bot.cli.policy_check import check_policy_on_laptop, explain_policy_on_laptop
 from ci_bot.errors import BadInput
 from ci_bot.host import Machine, make_process_machine
 from tests.projects.repository import Repository, write_repository

@@ -16,8 +16,8 @@ import pytest
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
-from ci_bot.bot.laptop.local_review import LaptopReview, review_on_laptop
-from ci_bot.bot.laptop.prod_plan import plan_prod_on_laptop
+from ci_bot.bot.cli.local_review import LaptopReview, review_on_laptop
+from ci_bot.bot.cli.prod_plan import plan_prod_on_laptop
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.host import make_process_machine
 from ci_bot.protocol.review_inputs import (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.laptop.compared_queries import LARGEST_QUERY, compare_queries_on_laptop
+from ci_bot.bot.cli.compared_queries import LARGEST_QUERY, compare_queries_on_laptop
 from ci_bot.bot.report import Format
 from ci_bot.errors import BadInput
 from ci_bot.host import make_process_machine

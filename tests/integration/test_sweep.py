@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from ci_bot.bot.laptop.environments import sweep_on_laptop
+from ci_bot.bot.cli.environments import sweep_on_laptop
 from ci_bot.bot.report.markdown import marker as markers
 from tests.conftest import run_python
 from tests.github_standin import events, script

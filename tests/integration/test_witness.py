@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.laptop.compared_queries import make_witness_test_on_laptop
-from ci_bot.bot.laptop.local_review import LaptopReview
+from ci_bot.bot.cli.compared_queries import make_witness_test_on_laptop
+from ci_bot.bot.cli.local_review import LaptopReview
 from ci_bot.errors import BadInput, RequestRefused
 from ci_bot.host import make_process_machine
 from tests.github_standin.local_git import LocalGit

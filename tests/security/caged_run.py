@@ -6,8 +6,8 @@ import os
 import sys
 from dataclasses import replace
 
-from ci_bot.bot.actions.process_secrecy import keep_secrets_of_action
 from ci_bot.bot.handlers.run_action import CREDENTIALS, run_action_in_workflow
+from ci_bot.bot.sandbox.process_secrecy import keep_secrets_of_action
 from ci_bot.host import ContainerUser, make_process_machine
 
 if __name__ == "__main__":

@@ -242,7 +242,7 @@ def test_allowed__is_warned_of_in_every_run(tmp_path: Path) -> None:
 
 HOLDER = """
 import os, subprocess, sys, time
-from ci_bot.bot.actions.process_secrecy import keep_secrets_of_action
+from ci_bot.bot.sandbox.process_secrecy import keep_secrets_of_action
 if sys.argv[1] == "keep":
     keep_secrets_of_action(os.environ, ["GIVEN", "ALSO-GIVEN", "ABSENT"])
 print(sorted(name for name in os.environ if name in {"GIVEN", "ALSO-GIVEN", "HEADER", "OTHER"}))

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         make_variable_name_of_input,
         read_action_settings,
     )
-    from ci_bot.bot.actions.process_secrecy import keep_secrets_of_action
     from ci_bot.bot.actions.workflow_commands import (
         ActionStepOutputs,
         ActionStepSummary,
@@ -76,7 +75,6 @@ __getattr__ = open_on_demand(
             "FailOn",
             "NO_CHANGES",
         ],
-        "process_secrecy": ["keep_secrets_of_action"],
         "workflow_commands": ["ActionStepOutputs", "ActionStepSummary", "WorkflowCommands"],
     },
 )

@@ -1,4 +1,4 @@
-"""The command line, `ci-bot`."""
+"""The command line, `ci-bot`: its commands, what they do at a terminal, and the demo."""
 
 from __future__ import annotations
 

@@ -69,8 +69,8 @@ def command_group(context: click.Context) -> None:
 @declare_command_with_common_options("ci-bot run   # in a workflow: `uses:` of the action does it")
 def run_command() -> None:
     """Run as the GitHub Action; GitHub's variables say what to do."""
-    from ci_bot.bot.actions import keep_secrets_of_action
     from ci_bot.bot.handlers import CREDENTIALS, run_action_in_workflow
+    from ci_bot.bot.sandbox import keep_secrets_of_action
 
     def begin_workflow(machine: Machine) -> int:
         if "GITHUB_EVENT_NAME" not in os.environ and "GITHUB_ACTIONS" not in os.environ:

@@ -34,7 +34,7 @@ from ci_bot.bot.cli.options import (
 @shared.ANSWER_FORMAT
 def estimate_command(**options: Any) -> None:
     """Say what building the environment will cost. Asks Spark, and writes nothing."""
-    from ci_bot.bot.laptop import estimate_on_laptop
+    from ci_bot.bot.cli.environments import estimate_on_laptop
 
     run_command_with_options(
         estimate_on_laptop, add_projects_to_command(add_plan_flags_to_command(options))
@@ -71,7 +71,7 @@ def estimate_command(**options: Any) -> None:
 @shared.FORMAT
 def apply_command(**options: Any) -> None:
     """Build the environment on Spark, and show the evidence."""
-    from ci_bot.bot.laptop import apply_on_laptop
+    from ci_bot.bot.cli.environments import apply_on_laptop
 
     run_command_with_options(
         apply_on_laptop, add_projects_to_command(add_plan_flags_to_command(options))
@@ -103,7 +103,7 @@ def apply_command(**options: Any) -> None:
 @shared.FORMAT
 def cleanup_command(**options: Any) -> None:
     """Remove a PR environment, and prove that nothing is left."""
-    from ci_bot.bot.laptop import clean_up_on_laptop
+    from ci_bot.bot.cli.environments import clean_up_on_laptop
 
     run_command_with_options(clean_up_on_laptop, add_projects_to_command(options))
 
@@ -126,7 +126,7 @@ def cleanup_command(**options: Any) -> None:
 @shared.TIMEOUT
 def sweep_command(**options: Any) -> None:
     """Remove environments whose pull request is closed. Asks GitHub, so it needs GITHUB_TOKEN."""
-    from ci_bot.bot.laptop import sweep_on_laptop
+    from ci_bot.bot.cli.environments import sweep_on_laptop
 
     run_command_with_options(sweep_on_laptop, add_projects_to_command(options))
 
@@ -174,7 +174,7 @@ def sweep_command(**options: Any) -> None:
 @shared.ANSWER_FORMAT
 def prod_plan_command(**options: Any) -> None:
     """Show what a deployment would make of prod. Changes nothing, and deploys nothing."""
-    from ci_bot.bot.laptop import plan_prod_on_laptop
+    from ci_bot.bot.cli.prod_plan import plan_prod_on_laptop
 
     run_command_with_options(plan_prod_on_laptop, add_projects_to_command(options))
 
@@ -193,7 +193,7 @@ def prod_plan_command(**options: Any) -> None:
 @shared.TIMEOUT
 def learn_command(**options: Any) -> None:
     """Learn from Spark's event logs what prod's runs have cost, for estimates."""
-    from ci_bot.bot.laptop import learn_on_laptop
+    from ci_bot.bot.cli.surveys import learn_on_laptop
 
     run_command_with_options(learn_on_laptop, add_projects_to_command(options))
 
@@ -220,6 +220,6 @@ def learn_command(**options: Any) -> None:
 @shared.TIMEOUT
 def exposures_command(**options: Any) -> None:
     """List who has read prod's views in 90 days, for `exposures` of the policy."""
-    from ci_bot.bot.laptop import write_exposures_on_laptop
+    from ci_bot.bot.cli.surveys import write_exposures_on_laptop
 
     run_command_with_options(write_exposures_on_laptop, add_projects_to_command(options))

@@ -98,7 +98,7 @@ def init_command(**options: Any) -> None:
 @shared.ANSWER_FORMAT
 def doctor_command(**options: Any) -> None:
     """Look at what the other commands need. Changes nothing."""
-    from ci_bot.bot.laptop import run_doctor_on_laptop
+    from ci_bot.bot.cli.surveys import run_doctor_on_laptop
 
     run_command_with_options(run_doctor_on_laptop, add_projects_to_command(options))
 
@@ -112,7 +112,7 @@ def doctor_command(**options: Any) -> None:
 )
 def demo_command(keep: str | None) -> None:
     """Show the life of one PR on embedded Spark, with real data."""
-    from ci_bot.bot.laptop import run_demo
+    from ci_bot.bot.cli.demo_story import run_demo
 
     run_command_guarded(lambda machine: run_demo(machine, Path(keep) if keep else None))
 
@@ -165,7 +165,7 @@ def review_command(**options: Any) -> None:
 
     PROJECT is the directory of a SQLMesh project; without it the current one.
     """
-    from ci_bot.bot.laptop import LaptopReview, review_on_laptop
+    from ci_bot.bot.cli.local_review import LaptopReview, review_on_laptop
 
     given = add_projects_to_command(add_plan_flags_to_command(options))
     run_command_guarded(
@@ -193,7 +193,7 @@ def same_command(**options: Any) -> None:
     BASE and HEAD are files with one query each, alone or below a MODEL block. Exit code 0 means
     the same, 1 that they differ, 3 that it is not known.
     """
-    from ci_bot.bot.laptop import compare_queries_on_laptop
+    from ci_bot.bot.cli.compared_queries import compare_queries_on_laptop
 
     run_command_with_options(compare_queries_on_laptop, options)
 
@@ -217,7 +217,8 @@ def witness_command(model: str, *, write: bool, **options: Any) -> None:
     MODEL is a model whose query is changed. The rows are generated, and SQLMesh has run the test
     on both versions.
     """
-    from ci_bot.bot.laptop import LaptopReview, make_witness_test_on_laptop
+    from ci_bot.bot.cli.compared_queries import make_witness_test_on_laptop
+    from ci_bot.bot.cli.local_review import LaptopReview
 
     review = LaptopReview(**add_projects_to_command(options))
     run_command_guarded(
@@ -285,7 +286,7 @@ add_example_to_command(policy_commands, _POLICY_EXAMPLE, "ci-bot policy explain 
 )
 def policy_check_command(path: str) -> None:
     """Read .sqlmesh-review.yaml, and print each entry. PATH is the file or its directory."""
-    from ci_bot.bot.laptop import check_policy_on_laptop
+    from ci_bot.bot.cli.policy_check import check_policy_on_laptop
 
     run_command_guarded(lambda machine: check_policy_on_laptop(machine, path=path))
 
@@ -308,7 +309,7 @@ add_example_to_command(policy_check_command, _POLICY_EXAMPLE)
 @shared.TIMEOUT
 def policy_explain_command(**options: Any) -> None:
     """Print which entries are about MODEL, and who may accept its findings."""
-    from ci_bot.bot.laptop import explain_policy_on_laptop
+    from ci_bot.bot.cli.policy_check import explain_policy_on_laptop
 
     run_command_with_options(explain_policy_on_laptop, add_projects_to_command(options))
 

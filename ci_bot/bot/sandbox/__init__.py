@@ -1,8 +1,10 @@
-"""The cage: everything that starts, watches and ends the process which runs the PR's code.
+"""The cage: starts, watches and ends the process which runs the PR's code; and git on its checkout.
 
-What it keeps: the token and the runner's files stay out of reach (`launch`, `run_directories`,
-another uid, no new privileges), nothing outlives the run (`process_tree`, `supervisor`), and only
-an answer that is small, well-formed and about what was asked is trusted (`answer_validation`).
+What it keeps: the token and the runner's files stay out of reach (`process_secrecy`, `launch`,
+`run_directories`, another uid, no new privileges), nothing outlives the run (`process_tree`,
+`supervisor`), and only an answer that is small, well-formed and about what was asked is trusted
+(`answer_validation`). Git reads a checkout without running anything that is configured in it
+(`git_program`).
 """
 
 from __future__ import annotations
@@ -16,13 +18,15 @@ if TYPE_CHECKING:
         SandboxedAnswerRefusedError,
         check_json_of_sandboxed_worker,
     )
-    from ci_bot.bot.sandbox.checkout_copy import DURING_EXPORT, seal_tree_for_sandbox
     from ci_bot.bot.sandbox.deadline import (
         SandboxCancelToken,
         SandboxDeadline,
         handle_signals_of_sandbox,
         make_endless_sandbox_deadline,
     )
+    from ci_bot.bot.sandbox.git_objects import GitBlob
+    from ci_bot.bot.sandbox.git_program import NO_GIT
+    from ci_bot.bot.sandbox.git_repository import FilesMissingInGit, GitFile, GitRepository
     from ci_bot.bot.sandbox.launch import (
         CONTAINER_PATH,
         DOCKER_SOCKETS,
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
         parse_sandbox_variables,
         prepend_python_path_in_sandbox,
     )
+    from ci_bot.bot.sandbox.process_secrecy import keep_secrets_of_action
     from ci_bot.bot.sandbox.requirements import (
         check_requirements_before_sandbox,
         install_requirements_in_sandbox,
@@ -69,13 +74,15 @@ __getattr__ = open_on_demand(
     __name__,
     {
         "answer_validation": ["SandboxedAnswerRefusedError", "check_json_of_sandboxed_worker"],
-        "checkout_copy": ["DURING_EXPORT", "seal_tree_for_sandbox"],
         "deadline": [
             "SandboxCancelToken",
             "SandboxDeadline",
             "handle_signals_of_sandbox",
             "make_endless_sandbox_deadline",
         ],
+        "git_objects": ["GitBlob"],
+        "git_program": ["NO_GIT"],
+        "git_repository": ["FilesMissingInGit", "GitFile", "GitRepository"],
         "launch": [
             "MIB",
             "DOCKER_SOCKETS",
@@ -94,6 +101,7 @@ __getattr__ = open_on_demand(
             "list_files_opened_in_sandbox",
             "SandboxedTracebackFilter",
         ],
+        "process_secrecy": ["keep_secrets_of_action"],
         "requirements": ["check_requirements_before_sandbox", "install_requirements_in_sandbox"],
         "run_directories": [
             "PREFIX",

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ci_bot.bot.git import GitBlob, GitRepository
 from ci_bot.bot.sandbox import (
     JAVA_READS,
     MIB,
     NOT_ASKED,
     SUSPECT_CODE_ON_LOAD,
+    GitBlob,
+    GitRepository,
     SandboxCancelToken,
     SandboxDeadline,
     SandboxedTraceReader,

@@ -14,8 +14,8 @@ from ci_bot.bot.decision import (
     is_possible_risk_of_code_on_load,
     list_risky_code_on_load,
 )
-from ci_bot.bot.git import FilesMissingInGit, GitFile
 from ci_bot.bot.policy import ChangeAuthors, PolicyWeighing, describe_stale_policy_exposures
+from ci_bot.bot.sandbox import FilesMissingInGit, GitFile
 from ci_bot.bot.worker_client.base_branch import compare_tests_with_base
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.failures import WORKER_ENDS, make_activity_failure_of_worker

@@ -15,7 +15,6 @@ from datetime import date
 from pathlib import Path
 
 from ci_bot.bot.decision import JudgedFile, TeamLimits
-from ci_bot.bot.git import GitBlob, GitFile, GitRepository
 from ci_bot.bot.policy import (
     FILE_NAME,
     MOST_EXPOSURE_BYTES,
@@ -27,6 +26,7 @@ from ci_bot.bot.policy import (
     read_exposures_listed_by_policy,
     read_policy,
 )
+from ci_bot.bot.sandbox import GitBlob, GitFile, GitRepository
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.environment import EnvironmentName

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ci_bot.bot.git import GitRepository
 from ci_bot.bot.sandbox import (
     CONTAINER_PATH,
     DOCKER_SOCKETS,
+    GitRepository,
     SandboxCancelToken,
     SandboxDeadline,
     SandboxIdentity,

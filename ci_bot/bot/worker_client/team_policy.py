@@ -13,7 +13,6 @@ from datetime import date
 from pathlib import Path
 
 from ci_bot.bot.decision import EXPOSURE_AFFECTED, OVER_BUDGET, TeamLimits, make_risk
-from ci_bot.bot.git import GitRepository
 from ci_bot.bot.policy import MOST_CODEOWNERS_BYTES as CODEOWNERS_BYTES
 from ci_bot.bot.policy import (
     AcceptancesByOwners,
@@ -35,6 +34,7 @@ from ci_bot.bot.policy import (
     make_unfit_policy,
     may_be_accepted_by_owner,
 )
+from ci_bot.bot.sandbox import GitRepository
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.review_subject import (
     RequestedFileChanges,

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from ci_bot.bot.cli.commands import command_group
 from ci_bot.bot.cli.explain import print_rule_page
 from ci_bot.bot.cli.options import list_model_names_for_completion
-from ci_bot.bot.laptop.session import show_steps_on_laptop
+from ci_bot.bot.cli.session import show_steps_on_laptop
 from ci_bot.host import Machine, make_process_machine
 from ci_bot.protocol.messages import Progress
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.laptop.surveys import HEADER, render_exposures_for_laptop
+from ci_bot.bot.cli.surveys import HEADER, render_exposures_for_laptop
 from ci_bot.bot.policy.exposures import read_exposures_listed_by_policy
 from ci_bot.protocol.base import Versions
 from ci_bot.protocol.cost import ExposuresDocument, LoggedReader

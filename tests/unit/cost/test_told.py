@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ci_bot.bot.laptop.surveys import render_learned_for_laptop
+from ci_bot.bot.cli.surveys import render_learned_for_laptop
 from ci_bot.bot.report.markdown.comments import render_apply_comment, render_review_comment
 from ci_bot.bot.sandbox.answer_validation import (
     SandboxedAnswerRefusedError,

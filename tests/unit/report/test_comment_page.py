@@ -10,7 +10,7 @@ import cmarkgfm
 import pytest
 from cmarkgfm.cmark import Options
 
-from ci_bot.bot.laptop.demo_pages import ShownDemoFiles, render_demo_page_of_comments
+from ci_bot.bot.cli.demo_pages import ShownDemoFiles, render_demo_page_of_comments
 from ci_bot.bot.report.markdown.comments import render_review_comment
 from tests.factories import make_apply, make_context, make_report, make_risk
 from tests.golden.samples import SAMPLES

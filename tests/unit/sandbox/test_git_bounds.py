@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.git.git_repository import MOST_CHANGED_FILES, GitRepository
 from ci_bot.bot.sandbox.deadline import SandboxDeadline
+from ci_bot.bot.sandbox.git_repository import MOST_CHANGED_FILES, GitRepository
 from ci_bot.errors import BadInput, TimedOut
 from tests.checkout import GIT, Repository
 

@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.git.git_objects import GitBlob
-from ci_bot.bot.git.git_repository import GitFile, GitRepository, strip_credentials_of_git_remote
+from ci_bot.bot.sandbox.git_objects import GitBlob
+from ci_bot.bot.sandbox.git_repository import (
+    GitFile,
+    GitRepository,
+    strip_credentials_of_git_remote,
+)
 from ci_bot.bot.sandbox.launch import SandboxIdentity
 from ci_bot.errors import BadInput
 from tests.checkout import GIT, Repository

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.git.git_repository import GitRepository
+from ci_bot.bot.sandbox.git_repository import GitRepository
 from ci_bot.protocol.files import LARGEST_FILE_BYTES
 from tests.checkout import Repository
 

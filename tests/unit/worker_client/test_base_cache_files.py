@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.laptop.session import open_worker_client_on_laptop
+from ci_bot.bot.cli.session import open_worker_client_on_laptop
 from ci_bot.bot.worker_client import base_branch
 from ci_bot.errors import BadInput
 from ci_bot.host import make_process_machine

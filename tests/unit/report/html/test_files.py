@@ -13,9 +13,9 @@ import pytest
 
 from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.inputs import ActionInputs, ActionSettings
+from ci_bot.bot.cli.local_review import open_page_on_laptop
 from ci_bot.bot.handlers import apply, apply_evidence, cleanup, review
 from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, HandlerPublisher
-from ci_bot.bot.laptop.local_review import open_page_on_laptop
 from ci_bot.bot.report.html.page import render_html_page_of_document
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument

@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ci_bot.bot.git import NO_GIT
-from ci_bot.bot.laptop.demo_pages import ShownDemoFiles, name_demo_environment
-from ci_bot.bot.laptop.environments import make_laptop_context
+from ci_bot.bot.cli.demo_pages import ShownDemoFiles, name_demo_environment
+from ci_bot.bot.cli.environments import make_laptop_context
 from ci_bot.bot.report import (
     Document,
     check_output,
@@ -23,6 +22,7 @@ from ci_bot.bot.report import (
     render_terminal_text,
 )
 from ci_bot.bot.sandbox import (
+    NO_GIT,
     PREFIX,
     SandboxCancelToken,
     handle_signals_of_sandbox,

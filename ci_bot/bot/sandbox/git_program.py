@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
-from ci_bot.bot.sandbox import SandboxDeadline, make_endless_sandbox_deadline
+from ci_bot.bot.sandbox.deadline import SandboxDeadline, make_endless_sandbox_deadline
 from ci_bot.errors import FULL_DISK_HINT, BadInput
 
 NO_GIT = "There is no git program."

@@ -6,7 +6,7 @@ from typing import Literal
 
 from ci_bot.bot import github
 from ci_bot.bot import report as reports
-from ci_bot.bot.laptop.session import (
+from ci_bot.bot.cli.session import (
     check_environment_name_on_laptop,
     make_owner_on_laptop,
     open_worker_client_on_laptop,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.laptop.demo_story import (
+from ci_bot.bot.cli.demo_story import (
     BRANCH,
     MAIN,
     DemoLayout,

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from ci_bot.bot.laptop.session import (
+from ci_bot.bot.cli.session import (
     make_owner_on_laptop,
     open_worker_client_on_laptop,
     read_prefix_on_laptop,

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from ci_bot.bot.laptop.local_review import LaptopReview, make_report_on_laptop
-from ci_bot.bot.laptop.session import (
+from ci_bot.bot.cli.local_review import LaptopReview, make_report_on_laptop
+from ci_bot.bot.cli.session import (
     make_owner_on_laptop,
     make_relative_projects,
     open_worker_client_on_laptop,

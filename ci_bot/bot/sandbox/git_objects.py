@@ -11,13 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_bot.bot.git.git_program import GitProgram
-from ci_bot.bot.sandbox import (
-    DURING_EXPORT,
-    SandboxDeadline,
-    SandboxIdentity,
-    seal_tree_for_sandbox,
-)
+from ci_bot.bot.sandbox.checkout_copy import DURING_EXPORT, seal_tree_for_sandbox
+from ci_bot.bot.sandbox.deadline import SandboxDeadline
+from ci_bot.bot.sandbox.git_program import GitProgram
+from ci_bot.bot.sandbox.launch import SandboxIdentity
 from ci_bot.errors import BadInput
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.files import POINTER_BYTES, is_file_read_by_a_rule, is_lfs_pointer

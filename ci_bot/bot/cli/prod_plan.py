@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Literal
 
 from ci_bot.bot.actions import NO_CHANGES
-from ci_bot.bot.github import find_github_repository
-from ci_bot.bot.laptop.session import (
+from ci_bot.bot.cli.session import (
     LEAVE_ONE_OUT,
     open_worker_client_on_laptop,
     raise_bad_input_of_laptop,
     read_origin_url,
 )
+from ci_bot.bot.github import find_github_repository
 from ci_bot.bot.report import SENTENCES, TextPage, make_page_of_screen, make_screen, words
 from ci_bot.bot.worker_client import (
     RequestedReviewCommits,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.laptop.local_review import LaptopReview, review_on_laptop
+from ci_bot.bot.cli.local_review import LaptopReview, review_on_laptop
 from ci_bot.errors import BadInput
 from ci_bot.host import make_process_machine
 

@@ -14,14 +14,13 @@ from typing_extensions import Self
 
 from ci_bot.bot import report as reports
 from ci_bot.bot.actions import FailOn
-from ci_bot.bot.decision import TeamLimits, choose_exit_code_of_review_decision
-from ci_bot.bot.laptop.environments import (
+from ci_bot.bot.cli.environments import (
     check_output_files,
     make_laptop_context,
     show_document_on_laptop,
     write_documents_on_laptop,
 )
-from ci_bot.bot.laptop.session import (
+from ci_bot.bot.cli.session import (
     LEAVE_ONE_OUT,
     make_owner_on_laptop,
     open_worker_client_on_laptop,
@@ -29,6 +28,7 @@ from ci_bot.bot.laptop.session import (
     raise_bad_input_of_laptop,
     read_branch_on_laptop,
 )
+from ci_bot.bot.decision import TeamLimits, choose_exit_code_of_review_decision
 from ci_bot.bot.sandbox import SandboxCancelToken, handle_signals_of_sandbox
 from ci_bot.bot.worker_client import (
     RequestedReviewCommits,
