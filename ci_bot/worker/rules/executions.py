@@ -178,7 +178,7 @@ def _find_source_tables(inputs: RuleInputs, queries: ModelQueries) -> SourceTabl
     """The source tables of the review: several models share the types of one query."""
     judged = inputs.judged_models
     if judged.sources is None:
-        judged.sources = SourceTables(inputs, queries)
+        judged.sources = SourceTables(inputs.before, inputs.after, queries)
     return judged.sources
 
 

@@ -19,7 +19,6 @@ from ci_bot.worker.duckdb_trials import (
     read_duckdb_columns,
     write_duckdb_query,
 )
-from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.sql import (
     ModelQueries,
     ScopedQuery,
@@ -50,8 +49,11 @@ class SourceTables:
     types.
     """
 
-    def __init__(self, inputs: RuleInputs, queries: ModelQueries) -> None:
-        self._inputs = inputs
+    def __init__(
+        self, before: Mapping[str, Model], after: Mapping[str, Model], queries: ModelQueries
+    ) -> None:
+        self._before = before
+        self._after = after
         self._queries = queries
         # The type of a column from a model's query, by model, column and levels that are left: many
         # readers need the same columns.
@@ -109,7 +111,7 @@ class SourceTables:
             if id(model) in found:
                 continue
             found[id(model)] = model
-            for side in (self._inputs.before, self._inputs.after):
+            for side in (self._before, self._after):
                 parents = (side[name] for name in sorted(model.depends_on) if name in side)
                 pending += [parent for parent in parents if parent.kind.is_embedded]
         return list(found.values())
@@ -167,7 +169,7 @@ class SourceTables:
     @cached_property
     def _models_by_name(self) -> list[dict[str, Model]]:
         """The models of the head, and those of the base that differ from it, by plain name."""
-        before, after = self._inputs.before, self._inputs.after
+        before, after = self._before, self._after
         changed = {name: model for name, model in before.items() if after.get(name) is not model}
         return [{plain_name(name): one for name, one in side.items()} for side in (after, changed)]
 

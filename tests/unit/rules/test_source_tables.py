@@ -61,7 +61,9 @@ def test_type__that_sqlglot_tells_wrong_is_told_right() -> None:
     query = queries.query_of(totals)
     assert query is not None
     assert query.rendered_query is not None
-    tables = SourceTables(inputs, queries).read_tables([totals], [query.rendered_query], {})
+    tables = SourceTables(inputs.before, inputs.after, queries).read_tables(
+        [totals], [query.rendered_query], {}
+    )
     assert {name: str(kind) for name, kind in tables["spark_catalog.mart.amounts"].items()} == {
         "account": "string",
         "w": "unknown",
@@ -154,7 +156,9 @@ def test_type__of_a_column_that_only_a_condition_names__is_followed_nowhere() ->
     assert query is not None
     assert query.rendered_apart is not None
 
-    found = SourceTables(inputs, queries).read_tables([top], [query.rendered_apart], {})
+    found = SourceTables(inputs.before, inputs.after, queries).read_tables(
+        [top], [query.rendered_apart], {}
+    )
 
     assert str(found["spark_catalog.mart.a3"]["v"]) == "bigint"
     # The joined sides of the query itself, and below each of them its own first source alone.
