@@ -29,6 +29,7 @@ from ci_bot.protocol.cost import (
     Price,
     executor_time,
 )
+from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.plan import Backfill, Confidence, Cost, select_tables, sum_planned_work
 from ci_bot.protocol.review_report import Impact
 from ci_bot.worker.cost.prediction import (
@@ -284,7 +285,7 @@ _DEAREST = 3
 def find_cost_budget_failure(
     cost: Cost,
     hours: float | None,
-    environment: str,
+    environment: EnvironmentName,
     *,
     after_merge: Cost | None = None,
     what: str = "Building",

@@ -19,6 +19,7 @@ from sqlmesh.core.snapshot import Snapshot
 from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.errors import BadInput, BotError, RequestRefused
+from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.plan import Backfill, Window
 from ci_bot.redaction import quote_value, shorten_redacted
 from ci_bot.worker import sqlmesh_compat
@@ -119,7 +120,7 @@ def plan_restatement(
     plan_request: PlanRequest,
     names: MessageNames,
     *,
-    environment: str,
+    environment: EnvironmentName,
 ) -> PlannedRestatement:
     """Plans a restatement in prod over the project as it is here.
 
@@ -312,7 +313,7 @@ def _list_readers_kept_by_restatement(plan: Plan, names: MessageNames) -> list[s
 
 
 def _list_environments_cleared_by_restatement(
-    context: Context, plan: Plan, environment: str
+    context: Context, plan: Plan, environment: EnvironmentName
 ) -> list[str]:
     """The environments with versions of their own of what is restated: SQLMesh clears these, too.
 
