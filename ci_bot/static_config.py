@@ -47,7 +47,7 @@ def read_written_prefix(text: str) -> WrittenPrefix:
     try:
         name = _read_yaml_text_at_key(text)
     except UnfitYaml:
-        return WrittenPrefix(problem="stands in a file that is no YAML")
+        return WrittenPrefix(problem="is in a file that is not YAML")
     except _NotPlainError as why:
         return WrittenPrefix(problem=str(why))
     prefix = None if name is None else normalize_environment_name(name)
@@ -73,7 +73,7 @@ def read_written_keys(text: str, path: str) -> list[str]:
 def _read_yaml_text_at_key(text: str) -> str | None:
     """The text at `KEY`, None if nothing is written there."""
     if "{%" in text:
-        raise _NotPlainError("stands in a file that a template makes")
+        raise _NotPlainError("is in a file that a template makes")
     node = _find_yaml_node_at_path(_without_templates(text), KEY.split("."))
     if node is None or node.tag == _NULL:
         return None

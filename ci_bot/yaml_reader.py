@@ -58,7 +58,7 @@ _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~
 
 
 class UnfitYaml(Exception):
-    """The text is no YAML, or none that is accepted here; `line` is where, from 1."""
+    """The text is not YAML, or none that is accepted here; `line` is where, from 1."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -184,7 +184,7 @@ def _translate_errors(text: str) -> Iterator[None]:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = error.problem or "it cannot be read"
-        raise UnfitYaml(f"it is no YAML: {problem}", mark.line + 1 if mark else 1) from error
+        raise UnfitYaml(f"it is not YAML: {problem}", mark.line + 1 if mark else 1) from error
     except (YAMLError, *_OF_VALUES) as error:
         line = text.count("\n", 0, getattr(error, "position", 0)) + 1
         raise UnfitYaml("it holds values or characters that YAML does not allow", line) from error
@@ -212,7 +212,7 @@ def _refuse_repeated_keys(node: MappingNode) -> None:
         line = key.start_mark.line + 1
         if key.value in lines:
             shown = _shorten_yaml_error_text(key.value)
-            raise UnfitYaml(f"the key `{shown}` stands in line {lines[key.value]}, too", line)
+            raise UnfitYaml(f"the key `{shown}` is in line {lines[key.value]}, too", line)
         lines[key.value] = line
 
 

@@ -36,8 +36,7 @@ _OLD_ROWS_CHANGE = {
     "SCD_TYPE_2": "prod's next run compares all that the query gives with the open rows: a key "
     f"with a later update time gets a new row and its old one is closed{_CLOSED}",
     "SCD_TYPE_2_BY_COLUMN": "prod's next run compares all that the query gives with the open "
-    "rows: where a checked column differs, the old row is closed and a new one is added"
-    f"{_CLOSED}",
+    f"rows: where a checked column differs, the old row is closed and a new one is added{_CLOSED}",
     "CUSTOM": _UP_TO_THE_MATERIALIZATION,
     "DBT_CUSTOM": _UP_TO_THE_MATERIALIZATION,
     "MANAGED": "the engine keeps this table up to date, and what it does with old rows is not "

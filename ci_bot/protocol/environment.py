@@ -141,8 +141,7 @@ def parse_review_environment(text: str) -> EnvironmentName:
     if is_name_of_prod_environment(text):
         raise UnfitEnvironmentName(
             f"{_quote_environment_name(text)} means prod, which every review compares with: it is "
-            f"not reviewed "
-            "itself.",
+            "not reviewed itself.",
             "Leave `--environment` out, or name the environment that would be built.",
         )
     return EnvironmentName(text)
@@ -162,8 +161,7 @@ def parse_apply_environment(text: str, *, prefix: str, number: int | None) -> En
     if number is not None and name.pull_request_number(prefix) != number:
         raise _make_other_pull_error(
             f"{_quote_environment_name(text)} is not the environment of pull request #{number}, "
-            f"so it is not "
-            "built.",
+            "so it is not built.",
             prefix,
         )
     return name
@@ -247,8 +245,7 @@ def _check_environment_name(text: str) -> None:
         )
     raise UnfitEnvironmentName(
         f"{_quote_environment_name(text)} is not the name of an environment: SQLMesh would make "
-        f"{_quote_environment_name(proposed)} "
-        "of it.",
+        f"{_quote_environment_name(proposed)} of it.",
         f"Write {_quote_environment_name(proposed)}, if that is what you mean."
         if _NAME.fullmatch(proposed)
         else _LETTERS_HINT,

@@ -323,7 +323,7 @@ def test_reclaim__never_overlaps_with_an_apply(two: tuple[LeaseBook, LeaseBook])
     # A cleanup holds its environment while it reclaims.
     with two[1].acquire_lease("pr_7", CLEANUP), two[1].acquire_exclusive(OWNER) as reclaim:
         assert reclaim.name == RECLAIM
-        with pytest.raises(HeldByAnother, match=r"pr_8 cannot be had now: .* held by a reclaim"):
+        with pytest.raises(HeldByAnother, match=r"pr_8 cannot start now: .* reserved by a reclaim"):
             two[0].acquire_lease("pr_8", OTHER)
         with pytest.raises(HeldByAnother), two[0].acquire_exclusive(OWNER):
             pass

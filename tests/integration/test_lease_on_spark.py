@@ -155,7 +155,7 @@ def test_apply_in_flight__a_second_is_refused_and_a_cleanup_stops_it(
     with known.acquire_exclusive(Owner(name="octo/shop", run="1")):
         # Nothing is built while tables are reclaimed, and somebody promotes prod meanwhile.
         apply = Run(shop, "apply")
-        apply.until("waiting: pr_5 cannot be had now: the project's physical tables are held")
+        apply.until("waiting: pr_5 cannot start now: the project's physical tables are reserved")
         promote(server, database)
     known.close_connections()
     try:

@@ -68,7 +68,7 @@ def test_explain__shows_the_entries_about_a_model_with_their_lines(tmp_path: Pat
     assert lines(top) == [2, 3, 5, 7, 11]
     assert "shop.top_customers" in top.splitlines()[0]
     assert "project/models/top_customers.sql" in top
-    assert "as it lies here; a pull request is judged by the base branch's" in told(top)
+    assert "of this directory; a pull request is judged by the base branch's" in told(top)
     assert "filter-changed on shop.top* weighs low" in top
     assert "thresholds move" in top
     assert "it is over, and ignores nothing any more" in told(top)

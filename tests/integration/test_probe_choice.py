@@ -125,5 +125,5 @@ def test_choose__leaves_out_what_is_restated(shop: Shop, tmp_path: Path) -> None
     """An apply would build that batch a second time."""
     shop.write("models/mine.sql", model("mine"))
     assert left_out(chosen(shop, tmp_path, restate_models=["shop.mine"])) == {
-        "shop.mine": "it is restated, and an apply builds all of a restatement, whatever is there"
+        "shop.mine": "it is restated, and an apply builds all of a restatement, even if it is there"
     }

@@ -134,7 +134,7 @@ def test_not_known__says_why(tmp_path: Path, head: str, schema: str | None, reas
             *(BASE, BASE.replace("id,", "@my_macro(id) AS id,"), SCHEMA),
             "`head.sql` cannot be compared: SQLMesh does not take its query:",
         ),
-        (BASE, BASE, "{", "`schema.yaml` is no schema: it is no YAML."),
+        (BASE, BASE, "{", "`schema.yaml` is no schema: it is not YAML."),
         (BASE, BASE, "a: 1", "`schema.yaml` is no schema: it is no list of tables."),
         (
             *(BASE, BASE, "- name: db.orders"),

@@ -54,17 +54,17 @@ def test_prefix__that_is_not_written_is_no_problem(text: str) -> None:
         ("cicd_bot:\n  pr_environment_name: a_{{ user() }}", "is made by a template"),
         (
             "{% if true %}\ncicd_bot:\n  pr_environment_name: shop\n{% endif %}",
-            "stands in a file that a template makes",
+            "is in a file that a template makes",
         ),
         ("cicd_bot:\n  pr_environment_name: [a]", "is no text"),
         ("cicd_bot:\n  pr_environment_name: 12", "is no text"),
         ("cicd_bot:\n  pr_environment_name: 7up", "does not begin with a letter"),
         (f"cicd_bot:\n  pr_environment_name: {'a' * 32}", "is longer than 31 characters"),
         ("cicd_bot:\n  pr_environment_name: größe", "letters other than a to z"),
-        ("cicd_bot: {pr_environment_name: a", "is no YAML"),
+        ("cicd_bot: {pr_environment_name: a", "is not YAML"),
         # SQLMesh refuses it, too; neither of the two names is honoured.
-        ("cicd_bot:\n  pr_environment_name: a\n  pr_environment_name: b\n", "is no YAML"),
-        (f"cicd_bot: {'[' * 3_000}pr_environment_name", "is no YAML"),
+        ("cicd_bot:\n  pr_environment_name: a\n  pr_environment_name: b\n", "is not YAML"),
+        (f"cicd_bot: {'[' * 3_000}pr_environment_name", "is not YAML"),
     ],
 )
 def test_prefix__that_cannot_be_honoured_says_why(text: str, problem: str) -> None:

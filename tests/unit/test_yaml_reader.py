@@ -38,14 +38,14 @@ def test_load__of_what_has_no_end__is_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("a: 1\nb: [", 2, "it is no YAML: "),
-        ("a: 1\nb:\n  c: 1\n  'c': 2\n", 4, "the key `c` stands in line 3, too"),
+        ("a: 1\nb: [", 2, "it is not YAML: "),
+        ("a: 1\nb:\n  c: 1\n  'c': 2\n", 4, "the key `c` is in line 3, too"),
         ("a: 1\n---\nb: 1\n", 2, "a second document begins: there may be one"),
         ("a: 1\nb: \x07\n", 2, "it holds values or characters that YAML does not allow"),
         ('a: "\\U99999999"\n', 1, "it holds values or characters that YAML does not allow"),
         ("a: !!int\n", 1, "it holds values or characters that YAML does not allow"),
         ("a: 2024-13-45\n", 1, "it holds values or characters that YAML does not allow"),
-        ("a: !environ X\n", 1, "it is no YAML: "),
+        ("a: !environ X\n", 1, "it is not YAML: "),
         ("[" * 101, 1, "it is nested more than 100 deep"),
     ],
 )

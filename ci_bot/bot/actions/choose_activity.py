@@ -189,7 +189,7 @@ def _choose_activity_for_dispatch(
                 "A review was asked for by the input `mode` of a workflow that does other things, "
                 "too, and it would run with the credentials of those.",
                 hint="Start the review's own workflow, review.yml, or comment `/sqlmesh plan`. "
-                "There `mode: review` stands in the file.",
+                "That file contains `mode: review`.",
                 reason_code="review_beside_writer",
             )
         return Review(number=number)

@@ -164,7 +164,7 @@ def parse_comment_command(body: str) -> CommandLine | None:  # noqa: PLR0911 - o
     if tokens is None:
         if any(not letter.isprintable() and letter != "\t" for letter in given):
             return HelpCommand(_OTHER_BLANK)
-        return HelpCommand("A quote is not closed, or stands in the middle of a word.")
+        return HelpCommand("A quote is not closed, or is in the middle of a word.")
     if not tokens:
         return HelpCommand()
     verb, *rest = tokens

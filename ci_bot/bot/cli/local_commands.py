@@ -302,7 +302,7 @@ add_example_to_command(policy_check_command, _POLICY_EXAMPLE)
 @declare_command_option(
     "--base-ref",
     type=ParsedOptionValue(inputs.parse_text_input),
-    help="The branch whose policy counts; without it the file that lies there.",
+    help="The branch whose policy counts; without it the file in the directory.",
 )
 @shared.PYTHON_PATH
 @shared.WORKER_ENV

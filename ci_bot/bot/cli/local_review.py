@@ -88,8 +88,8 @@ def find_commits_for_laptop_review(
     if named is None:
         if baseline == "base-branch":
             raise BadInput(
-                "`--baseline base-branch` compares with a branch, and neither `origin/HEAD` nor "
-                "`main` nor `master` is here.",
+                "`--baseline base-branch` compares with a branch, and this clone has "
+                "no `origin/HEAD`, `main` or `master`.",
                 hint=_NAME_IT,
                 reason_code="no_base",
             )

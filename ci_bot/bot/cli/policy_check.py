@@ -247,7 +247,7 @@ def _read_policy_files(team: RequestedTeamPolicy) -> str:
         return "there is none"
     files = " and ".join(team.used.files)
     if team.commit is None:
-        return f"{files} as it lies here; a pull request is judged by the base branch's"
+        return f"{files} of this directory; a pull request is judged by the base branch's"
     return f"{files} of commit {team.commit[:7]}"
 
 

@@ -246,9 +246,8 @@ def _describe_absence_of_prod(report: Report) -> str | None:
         return None
     return (
         f"{missing.describe_absence()} So every model counts as new, and a deployment builds all "
-        "of them. "
-        "If prod has been built, check the gateway's `state_connection` and its `state_schema`, "
-        "their variables, and what this account may read."
+        "of them. If prod has been built, check the gateway's `state_connection` and its "
+        "`state_schema`, their variables, and what this account may read."
     )
 
 
@@ -262,8 +261,7 @@ def _fill_prod_plan_page(
     else:
         page.add_title(
             f"Prod's plan {shorten_plan_id(plan.plan_id)} · "
-            f"{words.format_count(plan.changes, 'model')} would "
-            "change",
+            f"{words.format_count(plan.changes, 'model')} would change",
             None,
         )
     if absence is not None:

@@ -27,8 +27,7 @@ def find_risk_of_missing_evidence(
         yield make_risk(
             NOT_CHECKED,
             f"Too large to be read: {count_noun(len(bot.too_large), 'changed file')} "
-            f"({quote_names(bot.too_large)}). No rule has checked them, also not for credentials."
-            "",
+            f"({quote_names(bot.too_large)}). No rule has checked them, also not for credentials.",
             "they are smaller, or a person has read them",
             subject="large files",
         )
@@ -122,9 +121,8 @@ def judge_risk_of_incomplete_checkout(
         yield make_risk(
             CHECKOUT_INCOMPLETE,
             f"The checkout lacks {files} of this commit that SQLMesh loads "
-            f"({quote_names(bot.missing_files)}), as a sparse checkout does. The plan takes what "
-            "stands "
-            "in them for removed.",
+            f"({quote_names(bot.missing_files)}), as a sparse checkout does. For the plan "
+            "their content is removed.",
             "the workflow checks out the whole project: no `sparse-checkout:` in the `with:` of "
             "actions/checkout, or one with the project's directories",
             subject="files",
@@ -134,9 +132,8 @@ def judge_risk_of_incomplete_checkout(
         yield make_risk(
             CHECKOUT_INCOMPLETE,
             f"{count_noun(len(bot.empty_submodules), 'submodule')} below the project "
-            f"{'is' if some else 'are'} empty ({quote_names(bot.empty_submodules)}). The plan "
-            "takes "
-            f"what stands in {'it' if some else 'them'} for removed.",
+            f"{'is' if some else 'are'} empty ({quote_names(bot.empty_submodules)}). For "
+            f"the plan {'its' if some else 'their'} content is removed.",
             "the workflow checks out with `submodules: true` in the `with:` of actions/checkout; "
             "on a laptop `git submodule update --init` gets them",
             severity="high",
@@ -167,7 +164,7 @@ def find_risk_of_absent_prod(
     if first:
         so = "This is taken for the first deployment."
     elif on_base:
-        so = "The base branch stood for prod."
+        so = "The base branch was compared with, in place of prod."
     else:
         so = "Every model counts as new, so what changes is not known."
     yield make_risk(

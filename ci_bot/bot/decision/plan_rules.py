@@ -347,8 +347,7 @@ def judge_risk_of_base_drift(
         yield make_risk(
             BASE_DRIFT,
             f"{count_noun(len(names), 'model')} differ because prod has not caught up with the "
-            "base "
-            f"branch ({quote_names(names)}).",
+            f"base branch ({quote_names(names)}).",
             PLANNED_FROM_BASE,
         )
 
@@ -360,7 +359,7 @@ CHANGED = find_rule("policy-changed")
 EXPIRED = find_rule("policy-expired")
 # Each is a line of the comment; a policy that is written anew has hundreds.
 MOST_CHANGES = 30
-_READ = "whoever answers for the policy has read the change"
+_READ = "the owner of the policy has read the change"
 
 
 @judges(CHANGED)
@@ -401,8 +400,7 @@ def judge_risk_of_expired_ignores(
         rules = ", ".join(f"`{name}`" for name in entry.rule)
         yield make_risk(
             EXPIRED,
-            f"Since {entry.until.isoformat()} {rules} {_choose_verb(entry)} no "
-            f"longer ignored "
+            f"Since {entry.until.isoformat()} {rules} {_choose_verb(entry)} no longer ignored "
             f"({entry.reason}).",
             "the entry is gone, or has a new day",
             severity=None if _touches_policy_entry(entry, facts, bot) else "info",

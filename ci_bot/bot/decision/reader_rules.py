@@ -288,8 +288,7 @@ def find_risks_of_removals(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
             f"{count_noun(len(whole), 'model')} of {before} go away, which are all of the "
             f"{'schema' if len(schemas) == 1 else 'schemas'} {quote_names(schemas)} "
             f"({quote_names(change.model for change in whole)}): an ignore pattern, a changed "
-            "catalog "
-            "or a directory that is not found looks like this.",
+            "catalog or a directory that is not found looks like this.",
             _MEANT_TO_GO,
         )
         removed = [change for change in removed if change not in whole or change.readers]
@@ -319,7 +318,7 @@ def _make_risk_of_foreign_removal(change: Change) -> Risk:
         return make_risk(
             MODEL_REMOVED,
             "Prod has this model and the project does not; this pull request does not change that. "
-            "No model of the project lies in its schema: if another project on the same state "
+            "No model of the project is in its schema: if another project on the same state "
             f"defines it, planning prod from here removes it there.{read}",
             "each project on the state has a `project:` key of its own, or prod is planned from "
             "the base branch that has removed the model",
@@ -354,7 +353,7 @@ def _make_risk_of_removal(change: Change, outside: Sequence[str]) -> Risk:
         MODEL_REMOVED,
         f"The model is removed. No model of the project reads it; "
         f"{_describe_outside_readers(outside)}.",
-        "the readers outside of the project use it no longer, or it stays"
+        "the readers outside of the project do not use it any more, or it stays"
         if outside
         else "its owner confirms that nobody outside the project reads it",
         model=change.model,

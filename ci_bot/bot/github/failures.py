@@ -320,7 +320,7 @@ def make_github_error(  # noqa: PLR0911 - one return per kind of failure
         )
     if not failure.is_api and failure.status != UNAUTHORIZED:
         return make_unexpected_github_answer_error(
-            doing, f"(status {failure.status}) is none of GitHub's API"
+            doing, f"(status {failure.status}) does not belong to GitHub's API"
         )
     server_text = clean_text_of_github_server(failure.message)
     match failure.status:
@@ -368,7 +368,8 @@ def make_unexpected_github_answer_error(doing: str, what: str) -> GitHubUnavaila
     """The error for an answer that is a success and makes no sense."""
     return GitHubUnavailable(
         f"The bot could not {doing}: GitHub's answer {what}.",
-        hint="Run the job again; if it stays so, something else than GitHub answers. " + _API_URL,
+        hint="Run the job again; if it fails again, another server than GitHub answers. "
+        + _API_URL,
         reason_code="github_unexpected",
     )
 

@@ -148,7 +148,7 @@ def _check_comment_command(
         raise RequestRefused(
             "The pull request comes from a fork, and its code is never loaded beside secrets, as "
             "this command would do.",
-            hint="It is reviewed by itself at every push. To plan it with prod's state, push the "
+            hint="Every push is reviewed automatically. To plan it with prod's state, push the "
             "branch to this repository and open a pull request from there.",
             reason_code="fork",
         )

@@ -204,7 +204,7 @@ def refuse_estimate_in_comment(
         check_gate_is_met(against)
     except RequestRefused as error:
         return report_estimate_failure(error, "probe", publisher)
-    raise AssertionError("nothing stands against it")
+    raise AssertionError("nothing is against it")
 
 
 def _set_document_outputs(

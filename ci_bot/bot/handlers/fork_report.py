@@ -95,7 +95,7 @@ def find_pull_request_of_fork_run(
     if not found:
         raise _NothingToPost(
             f"No open pull request has the commit {activity.head_sha[:7]} as its head any more, so "
-            "there is nothing to post. Each push is reviewed by itself."
+            "there is nothing to post. Each push is reviewed automatically."
         )
     if len(found) > 1:
         numbers = ", ".join(f"#{pull.number}" for pull in found)

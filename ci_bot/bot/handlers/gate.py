@@ -129,7 +129,7 @@ def _list_unmet_conditions_of_pull(pull: PullRequest) -> Sequence[UnmetApplyCond
             UnmetApplyCondition(
                 reason_code="conflict",
                 message=f"The pull request has conflicts with `{pull.base_ref}`.",
-                hint="Resolve them and push; the new commit is reviewed by itself.",
+                hint="Resolve them and push; the new commit is reviewed automatically.",
             )
         )
     return found

@@ -391,7 +391,7 @@ def _annotate_findings(report: Report, publisher: HandlerPublisher) -> None:
 def _notify_of_review(publisher: HandlerPublisher, before: Marker, report: Report) -> None:
     if before.decision is None:
         return
-    summary = report.reasons[0] if report.reasons else "Nothing stands against this plan."
+    summary = report.reasons[0] if report.reasons else "Nothing is against this plan."
     text = notices.render_decision_changed_notice(
         before.decision,
         report.decision,

@@ -121,7 +121,7 @@ def _compare_policy_severities(
     kept_after = [_get_meaning_of_entry(entry) for entry in after.severity if entry not in new]
     if kept_before != kept_after:
         first = after.severity[0]
-        sentence = "the entries of `severity` would stand in another order, and the last one counts"
+        sentence = "the entries of `severity` would be in another order, and the last one counts"
         yield _make_change_at_entry(first, sentence, loosens=True)
 
 
@@ -215,8 +215,7 @@ def _compare_policy_schemas(before: Policy, after: Policy) -> Iterator[PolicyCha
     if added:
         sentence = (
             f"schemas {severity_overrides.list_names_in_policy_entry(added)} would be allowed to "
-            f"hold "
-            "personal data"
+            "hold personal data"
         )
         yield PolicyChange(sentence, loosens=True, path=_find_policy_path(after))
     if gone:
@@ -289,7 +288,7 @@ def _compare_policy_owners(before: Policy, after: Policy) -> Iterator[PolicyChan
         sentence = f"{models} would no longer be owned by {owners}"
         yield PolicyChange(sentence, loosens=True, path=entry.path)
     if not new and not gone:
-        sentence = "the owners would stand in another order, and the last one counts"
+        sentence = "the owners would be in another order, and the last one counts"
         yield _make_change_at_entry(after.owners[0], sentence, loosens=True)
 
 

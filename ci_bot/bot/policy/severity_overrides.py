@@ -343,8 +343,7 @@ def describe_authors_trusted_by_policy(authors: ChangeAuthors) -> str:
     one = authors.commits == 1
     commits = "its commit" if one else f"all {authors.commits} commits"
     return (
-        f"{_join_logins(authors.writers)} may write to this repository, and "
-        f"GitHub has verified "
+        f"{_join_logins(authors.writers)} may write to this repository, and GitHub has verified "
         f"{commits}; what this review says could still be forged by this code"
     )
 

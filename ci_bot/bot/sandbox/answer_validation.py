@@ -233,7 +233,7 @@ def _check_sweep_of_sandboxed_worker(answer: SweepDocument, request: SweepReques
 def _check_failure_of_sandboxed_worker(failure: Failure) -> None:
     """The exit codes of a signal are the bot's to give: the worker does not know of any."""
     if failure.exit_code not in (1, 2, 3, 4, 130, 143):
-        raise SandboxedAnswerRefusedError("its exit code is none of ours")
+        raise SandboxedAnswerRefusedError("its exit code is not one of ours")
 
 
 def _describe_first_error_of_sandboxed_answer(error: ValidationError) -> str:

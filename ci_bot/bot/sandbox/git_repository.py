@@ -277,7 +277,7 @@ class GitRepository:
         if done.returncode > 1:
             raise BadInput(
                 f"git cannot search commit {commit[:12]}.",
-                hint="The log says what git said.",
+                hint="The log shows git's message.",
                 reason_code="git_failed",
             )
         begin = f"{check_git_object_id(commit)}:".encode()

@@ -292,9 +292,7 @@ def _judge_sandboxed_answer(
     if is_disk_of_sandbox_full(directory):
         raise WorkerFailed(
             f"The worker {_describe_ending_of_sandboxed_process(ended.exit_code)} without an "
-            f"answer, because the disk "
-            "of the "
-            "temporary directory is full.",
+            "answer, because the disk of the temporary directory is full.",
             hint=FULL_DISK_HINT,
             reason_code="disk_full",
         )

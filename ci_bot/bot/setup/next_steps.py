@@ -281,7 +281,7 @@ def _list_notes_on_old_bot(request: SetupRequest) -> Iterator[str]:
     )
     if keys:
         yield (
-            f"`cicd_bot:` has {', '.join(keys)}. What has a meaning here is used as it stands; "
+            f"`cicd_bot:` has {', '.join(keys)}. What has a meaning here is used unchanged; "
             f"`ci-bot doctor` has a line for each key, and {_DOCS} explains them."
         )
 

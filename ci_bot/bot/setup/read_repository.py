@@ -88,7 +88,7 @@ def find_repository_root_for_setup(directory: Path) -> Path:
         if (place / ".git").exists():
             return place
     raise BadInput(
-        f"{directory} lies in no git repository, so there is no place for workflows.",
+        f"{directory} is in no git repository, so there is no place for workflows.",
         hint="Change to a clone of your repository, or make one with `git init`.",
         reason_code="no_repository",
     )

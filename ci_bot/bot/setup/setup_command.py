@@ -239,7 +239,7 @@ def _name_project(directory: Path, root: Path, given: str) -> str:
     place = Path(os.path.normpath(directory / given))
     if not place.is_relative_to(root):
         raise BadInput(
-            f"{given} lies outside of the repository {root}.",
+            f"{given} is outside of the repository {root}.",
             hint="A workflow reaches only what is checked out.",
             reason_code="bad_path",
         )

@@ -124,7 +124,7 @@ def describe_costs_learned_by_worker(document: LearnDocument) -> str:
     }
     left = ", ".join(f"{count:,} {what}" for what, count in useless.items() if count)
     return (
-        f"Event logs: {document.read:,} of {document.logs:,} were new and tell of "
+        f"Event logs: {document.read:,} of {document.logs:,} were new and are about "
         f"{document.writes:,} writes into {document.tables:,} tables"
         + (f" ({left})." if left else ".")
     )

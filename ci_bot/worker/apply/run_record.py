@@ -127,7 +127,7 @@ class ApplyRecord:
             pass
         except Exception as error:
             write_worker_log_line(
-                f"The ledger was not told of `{phase}`: {extract_sentence_of_error(error)}"
+                f"The ledger could not record `{phase}`: {extract_sentence_of_error(error)}"
             )
 
 

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from sqlmesh.core.engine_adapter import EngineAdapter
 
 _LATE = (
-    "it is not there; the apply that was to make it never said that it ended, so it may come late: "
-    "each cleanup and sweep until then looks again"
+    "it is not there; the apply that was to make it never reported its end, so it may come late: "
+    "each cleanup and sweep until then checks again"
 )
 
 PHASES = ("reclaimable", "reclaiming")

@@ -295,9 +295,7 @@ def list_remarks_on_cost(models: Mapping[str, MeteredModel]) -> list[str]:
             worst = max(model.skews, key=lambda skew: skew.longest_seconds)
             found.append(
                 f"One task of {name} took {format_duration(worst.longest_seconds)}, and half of "
-                "its "
-                f"{worst.tasks:,} took at most {format_duration(worst.median_seconds)}: its data "
-                "is "
-                "skewed."
+                f"its {worst.tasks:,} took at most {format_duration(worst.median_seconds)}: its "
+                "data is skewed."
             )
     return found

@@ -438,7 +438,7 @@ def _explain_no_cost_probe(
     if snapshot.depends_on_past:
         return "it reads itself, so a batch rests on those before it"
     if planned.flags.restate_models and snapshot.snapshot_id in planned.plan.restatements:
-        return "it is restated, and an apply builds all of a restatement, whatever is there"
+        return "it is restated, and an apply builds all of a restatement, even if it is there"
     if len(cut_batches(snapshot, ranges)) < _FEWEST_BATCHES:
         hint = "" if snapshot.node.batch_size else "; with a `batch_size` it would be several"
         return f"all that it lacks is one batch{hint}"

@@ -116,12 +116,12 @@ def _check_bundled_bot_environment(text: str, value: Any) -> KeyVerdict:
         return (
             "ok",
             f"honoured: environments are called `{plain.prefix}_<number>`, as the base branch says "
-            "and not the pull request; the input `environment-prefix` wins. A sweep tells of those "
+            "and not the pull request; the input `environment-prefix` wins. A sweep reports those "
             "that were made under another prefix.",
             None,
         )
     meant = normalize_environment_name(str(value)) if value is not None else ""
-    why = plain.problem or "stands in Python code, which nobody runs to find a name"
+    why = plain.problem or "is in Python code, which is not run to find a name"
     return (
         "warn",
         f"{why}, so environments are called `{DEFAULT_PREFIX}_<number>`",
@@ -132,7 +132,7 @@ def _check_bundled_bot_environment(text: str, value: Any) -> KeyVerdict:
 
 
 _HONOURED = {
-    "auto_categorize_changes": "changes are categorized so, {value}, whatever `plan:` says",
+    "auto_categorize_changes": "changes are categorized so, {value}, and not as `plan:` says",
     "default_pr_start": "plans begin at {value}; the input `start` wins",
     "default_pr_preview_start": "previews of forward-only models begin at {value}; the input "
     "`preview-start` wins",

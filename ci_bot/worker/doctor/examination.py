@@ -359,8 +359,7 @@ class DoctorExamination:
                 "models",
                 "fail",
                 f"{len(self.context.models)} models load, and of {quote_names(pointers)} the "
-                "checkout "
-                "holds only a pointer of Git LFS, whose text would be loaded as data",
+                "checkout holds only a pointer of Git LFS, whose text would be loaded as data",
                 f"See to it that {FIX}.",
             )
             return

@@ -395,7 +395,7 @@ def _check_cloud_credentials(
                 name=f"credentials of {cloud.name}",
                 status="fail",
                 message=f"{variable} names {path}, {_NOT_READABLE}",
-                fix="The file has to lie below the workspace, readable for everybody, and the path "
+                fix="The file has to be below the workspace, readable for everybody, and the path "
                 "is the container's.",
             )
     keys = (key.removeprefix("spark.hadoop.") for key in settings)

@@ -181,7 +181,7 @@ def _explain_missing_module(error: BaseException, name: str, root: Path) -> Load
         hint = None
         message = f"{who} `{name}`, and there is no such module in `{beside}`."
     elif beside is not None:
-        hint = f"The module lies in `{beside}`: name that directory in the input `python-path`."
+        hint = f"The module is in `{beside}`: name that directory in the input `python-path`."
         message = f"{who} `{name}`, which is not on the search path."
     elif "." in name and _is_installed(top):
         hint = _PIN.format(top=top)

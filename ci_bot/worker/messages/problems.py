@@ -186,8 +186,8 @@ def make_spark_start_error(
         f"Spark does not start{where}: "
         f"{extract_headline_of_error(find_root_cause_of_error(error))}",
         hint=f"{java.describe_java_versions(spark)} (JAVA_HOME, or `java` on the path). Check that "
-        "this one is whole and that the gateway's `spark.*` settings fit; what Java and Spark say "
-        "about it stands in the log of this run.",
+        "this one is whole and that the gateway's `spark.*` settings fit; the log of this run has "
+        "what Java and Spark report about it.",
         reason_code="spark_not_started",
     )
 
@@ -389,7 +389,7 @@ def _choose_hint(text: str, unset: list[str]) -> str:
         return describe_missing_variables_in_hint(unset)
     if _NO_VALUE.search(text):
         return (
-            "`None` stands where a variable is not set: look for it in the gateway's "
+            "`None` appears for a variable that is not set: look for it in the gateway's "
             "`state_connection`, and pass it to the worker with the input `worker-env`."
         )
     return next((hint for cause, hint in _CAUSES if cause.search(text)), _ELSE)
@@ -454,7 +454,7 @@ def _read_configuration_text_of_state(path: Path) -> str:
 # The failure of a state that another version of SQLMesh wrote, with the fix.
 
 
-_MIGRATE = "let whoever owns prod upgrade it, which ends with `sqlmesh migrate`"
+_MIGRATE = "let the owner of prod upgrade it, which ends with `sqlmesh migrate`"
 _NEVER = "This action never migrates a state."
 
 

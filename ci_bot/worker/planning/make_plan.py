@@ -257,8 +257,7 @@ def _note_intervals_longer_than_plan(
     }
     found = [
         f"The plan's window holds no whole interval of `{names.short_name(name)}`: it gets its "
-        "last one, "
-        f"{report_times.format_iso_in_message(start)[:10]} to "
+        f"last one, {report_times.format_iso_in_message(start)[:10]} to "
         f"{report_times.format_iso_in_message(end)[:10]}."
         for name, (start, end) in sorted(given.items())
         if name in own
@@ -267,9 +266,8 @@ def _note_intervals_longer_than_plan(
         return found
     return found + [
         f"`{names.short_name(name)}` gets no data: the plan's window holds no whole interval of "
-        "it. With "
-        "`min-intervals: 1` or an earlier `start` it gets one; until then neither it nor what "
-        "reads it can be compared with prod."
+        "it. With `min-intervals: 1` or an earlier `start` it gets one; until then neither it nor "
+        "what reads it can be compared with prod."
         for name in list_planned_models_without_data(plan)
     ]
 

@@ -95,7 +95,7 @@ def check_planned_views_apart_from_prod(context: Context, planned: BuiltPlan) ->
     if taken:
         shown = ", ".join(item.shown_name for item in sorted(taken)[:_SHOWN])
         raise RequestRefused(
-            f"The views of {environment.name} would lie where prod's are: {shown}.",
+            f"The views of {environment.name} would be in the place of prod's: {shown}.",
             hint="Set another value of the input `environment-prefix`, or move these models of "
             "prod to a schema with another name.",
             reason_code="would_write_prod",

@@ -217,8 +217,7 @@ def _build_restatement_plan(
     if start is not None and start >= end:
         raise BadInput(
             f"Prod's data ends at {report_times.format_iso_in_message(frontier)}, and the "
-            f"restatement "
-            f"would begin at {report_times.format_iso_in_message(start)}.",
+            f"restatement would begin at {report_times.format_iso_in_message(start)}.",
             hint="Choose dates that prod has.",
             reason_code="bad_window",
         )

@@ -314,7 +314,7 @@ def check_opened_project(
         about_state = ProjectCheck(
             name="state",
             status="not_run",
-            message="Not opened: the base branch's project should stand for prod, and does not "
+            message="Not opened: the base branch's project should count as prod, and does not "
             "load.",
         )
     elif opened.baseline == "base-branch":

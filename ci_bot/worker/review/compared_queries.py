@@ -113,7 +113,7 @@ def _read_schema(request: SameRequest) -> MappingSchema:
     try:
         tables = read_yaml(request.schema_text)
     except UnfitYaml as error:
-        raise _make_unfit_compared_schema_error(name, "it is no YAML") from error
+        raise _make_unfit_compared_schema_error(name, "it is not YAML") from error
     if not isinstance(tables, list):
         raise _make_unfit_compared_schema_error(name, "it is no list of tables")
     for number, table in enumerate(tables, 1):

@@ -298,7 +298,7 @@ def _read_effects_of_yaml(text: str, dialect: str) -> FileEffects:
     try:
         document = read_yaml(text)
     except UnfitYaml:
-        # A configuration may hold Jinja that is no YAML before it is rendered.
+        # A configuration may hold Jinja that is not YAML before it is rendered.
         effects = tuple(list_template_effects(text, dialect)) if "{%" in text else ()
         return _make_file_effects([_StatementPiece("template", None, text, effects, True)], dialect)
     pieces: list[_StatementPiece] = []

@@ -91,7 +91,7 @@ class HeldByAnother(RequestRefused):
         )
         if held.name == RECLAIM:
             message = (
-                f"{wanted} cannot be had now: the project's physical tables are held by {who}."
+                f"{wanted} cannot start now: the project's physical tables are reserved by {who}."
             )
         elif wanted == RECLAIM:
             message = f"No physical table is reclaimed now: {held.name} is held by {who}."
@@ -100,7 +100,7 @@ class HeldByAnother(RequestRefused):
         super().__init__(
             message,
             hint="Nothing was touched. Wait until that run has ended, then ask again. If it is "
-            f"dead, its hold ends by itself at "
+            f"dead, its reservation expires at "
             f"{report_times.format_iso_in_message(held.expires_at)}.",
         )
         self.held = held

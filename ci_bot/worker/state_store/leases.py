@@ -68,7 +68,7 @@ class LeaseLostError(WorkIncomplete):
         super().__init__(
             f"This run lost its hold on {name}: for too long no sign of life of it reached the "
             "state database, and another run may have taken over.",
-            hint="See what became of the other run, if there is one, then ask again.",
+            hint="Check what happened to the other run, if there is one, then ask again.",
         )
 
 

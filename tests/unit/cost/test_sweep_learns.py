@@ -65,7 +65,7 @@ def test_sweep__reads_the_logs_and_says_what_it_learned() -> None:
     code, printed = swept(worker, "/logs")
     assert [ask.event_logs for ask in worker.learning] == ["/logs"]
     assert code == EXIT_DONE
-    assert "::notice::Event logs: 2 of 3 were new and tell of 40 writes" in printed
+    assert "::notice::Event logs: 2 of 3 were new and are about 40 writes" in printed
 
 
 @pytest.mark.parametrize(

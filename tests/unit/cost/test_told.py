@@ -103,7 +103,7 @@ def learned(**parts: Any) -> LearnDocument:
 def test_learned__counts_what_was_of_no_use() -> None:
     document = learned(logs=9, read=2, writes=40, tables=3, foreign=4, other_version=1, cut=1)
     assert describe_costs_learned_by_worker(document) == (
-        "Event logs: 2 of 9 were new and tell of 40 writes into 3 tables "
+        "Event logs: 2 of 9 were new and are about 40 writes into 3 tables "
         "(4 of other applications, 1 of another version of Spark, 1 cut)."
     )
     text = render_learned_for_laptop(document)

@@ -26,7 +26,7 @@ def hint(message: str, *projects: Path, **environ: str) -> str:
             NEWER_DUCKDB,
             "Pin prod's version, `duckdb==…`, in the file that the input `requirements`",
         ),
-        (NO_HOST, "`None` stands where a variable is not set"),
+        (NO_HOST, "`None` appears for a variable that is not set"),
         (
             'FATAL:  password authentication failed for user "sqlmesh"',
             "Check the user and the password",

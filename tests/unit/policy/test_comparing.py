@@ -73,7 +73,7 @@ LOOSER = {
     "another order": (
         SEVERITY + weight("join-changed", "low") + weight("join-changed", "blocker", "mart.*"),
         SEVERITY + weight("join-changed", "blocker", "mart.*") + weight("join-changed", "low"),
-        "would stand in another order, and the last one counts",
+        "would be in another order, and the last one counts",
     ),
     "an ignore": (
         "",
@@ -129,7 +129,7 @@ LOOSER = {
     "owners in another order": (
         OWNERS + "- {models: a.*, github: bob}\n- {models: a.b, github: eve}",
         OWNERS + "- {models: a.b, github: eve}\n- {models: a.*, github: bob}",
-        "the owners would stand in another order",
+        "the owners would be in another order",
     ),
 }
 

@@ -187,7 +187,7 @@ WRONG = {
     "a key twice": (
         "limits:\n  fail-on: high\n  fail-on: never\n",
         3,
-        "the key `fail-on` stands in line 2, too",
+        "the key `fail-on` is in line 2, too",
     ),
     "a key that is a list": ("? [a]\n: b\n", 1, "a key is a list or a mapping"),
     "an alias": ("version: &v 1\nlimits: *v\n", 2, "aliases (`*name`) are not taken"),
@@ -195,8 +195,8 @@ WRONG = {
     "a tag": ("version: !!python/object:os.system 1\n", 1, "tags (`!name`) are not taken"),
     "two documents": ("version: 1\n---\nversion: 1\n", 2, "a second document begins"),
     "too deep": ("a: [[[[[[[[[[[1]]]]]]]]]]]\n", 1, "nested more than 10 deep"),
-    "no YAML": ("severity:\n- rule: [a\n", 3, "it is no YAML"),
-    "an open account": ("owners:\n- models: a\n  github: @alice\n", 3, "it is no YAML"),
+    "no YAML": ("severity:\n- rule: [a\n", 3, "it is not YAML"),
+    "an open account": ("owners:\n- models: a\n  github: @alice\n", 3, "it is not YAML"),
     "a control character": ("version: 1\n# \x07\n", 2, "characters that YAML does not allow"),
     "another version": ("version: 2\n", 1, "`version` must be 1, and not `2`"),
 }

@@ -128,4 +128,6 @@ def test_terminal__says_that_the_policy_is_the_one_that_lies_here() -> None:
     text = " ".join(
         render_terminal_text(make_report(policy=used), make_context(marker=None)).split()
     )
-    assert ".sqlmesh-review.yaml as it lies here, because there is no base commit; 1 entry." in text
+    assert (
+        ".sqlmesh-review.yaml of this directory, because there is no base commit; 1 entry." in text
+    )

@@ -367,7 +367,7 @@ def test_output__writes_elsewhere(tmp_path: Path) -> None:
 
 def test_stop__no_repository(tmp_path: Path) -> None:
     machine = replace(make_process_machine(), directory=tmp_path, out=io.StringIO())
-    with pytest.raises(BadInput, match="lies in no git repository"):
+    with pytest.raises(BadInput, match="is in no git repository"):
         set_up_repository(machine, SetupOptions())
 
 
@@ -378,7 +378,7 @@ def test_stop__no_repository(tmp_path: Path) -> None:
         ({"config.yaml": "site: ours\n"}, (), "There is no SQLMesh project in", "--project"),
         ({"data/sqlmesh.yaml": ""}, (".",), r"\. has no configuration", "Below it there is data."),
         ({"config.yaml": SPARK_ON_POSTGRES}, ("nope",), "`nope` does not exist", "--project"),
-        ({"config.yaml": SPARK_ON_POSTGRES}, ("../x",), "lies outside of the repository", ""),
+        ({"config.yaml": SPARK_ON_POSTGRES}, ("../x",), "is outside of the repository", ""),
         ({"a ${{ b }}/sqlmesh.yaml": ""}, (), "cannot be written into a workflow", "Rename"),
     ],
 )

@@ -352,7 +352,7 @@ def _make_verdict_part(verdict: ApplyVerdict | None) -> list[PageItem]:
                 for r in verdict.risks
             ),
         ],
-        title="What the data says of the findings",
+        title="What the data says about the findings",
         key="verdict",
     )
 

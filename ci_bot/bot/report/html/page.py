@@ -145,7 +145,7 @@ def list_cleanup_sections(document: CleanupDocument) -> Iterator[PageItem]:
     rows = list(_list_objects(document))
     yield from cells.make_section_part(
         "proof",
-        "What became of each object",
+        "What happened to each object",
         cells.make_table_part(
             (
                 ("Object", "name"),

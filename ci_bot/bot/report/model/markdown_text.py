@@ -382,5 +382,5 @@ def describe_policy(used: PolicyUsed | None) -> str:
     files = " and ".join(f"`{path}`" for path in used.files)
     entries = words.format_count(used.entries, "entry")
     if used.source == "working_tree":
-        return f"Policy: {files} as it lies here, because there is no base commit; {entries}."
+        return f"Policy: {files} of this directory, because there is no base commit; {entries}."
     return f"Policy: {files} of the base commit `{(used.commit or '')[:7]}`; {entries}."

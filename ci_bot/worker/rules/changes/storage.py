@@ -46,7 +46,7 @@ def find_batch_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
             f"batch_size changes from 1 to {'none' if new is None else new}, and the model reads "
             "its own earlier intervals: within a larger batch they are not written yet, so rows "
             "are missing or start from nothing.",
-            "batch_size stays 1, or the query computes each interval of a batch by itself",
+            "batch_size stays 1, or the query computes each interval of a batch alone",
             severity="high",
             model=pair.after,
             anchors=("batch_size", "time_column"),
@@ -79,7 +79,7 @@ def find_guard_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
     if getattr(new, "auto_restatement_cron", None) and not getattr(
         old, "auto_restatement_cron", None
     ):
-        lost.append("auto_restatement_cron (history is computed again by itself)")
+        lost.append("auto_restatement_cron (history is computed again automatically)")
     if not pair.before.forward_only and pair.after.forward_only and old.name == new.name:
         lost.append("forward_only true (history keeps the old logic)")
     if pair.before.forward_only and not pair.after.forward_only and old.name == new.name:

@@ -441,7 +441,7 @@ def find_tracked_env_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
             ENV_FILE,
             "The file is tracked by git"
             + (", with values in it." if filled else "; its values look empty.")
-            + " SQLMesh reads .env files by itself, so people keep passwords in them.",
+            + " SQLMesh reads .env files automatically, so people keep passwords in them.",
             "the file is out of git and in .gitignore, and what it held is revoked",
             severity=None if filled else "high",
             path=path,

@@ -87,8 +87,8 @@ def list_differences_of_workflow_file(
 
 
 _OTHERS_CODE = (
-    "It runs for `pull_request_target`, with secrets, and whoever opens a pull request may have "
-    "their code run with them"
+    "It runs for `pull_request_target`, with secrets, and anybody who opens a pull request may "
+    "have their code run with them"
 )
 
 
@@ -180,7 +180,7 @@ def list_differences_of_manifest_file(before: str, after: str) -> Iterator[Diffe
 
 
 def read_pairs(text: str) -> Counter[_Pair] | None:
-    """Every value with its path; None if the text is no YAML. Templates are words."""
+    """Every value with its path; None if the text is not YAML. Templates are words."""
     pairs: Counter[_Pair] = Counter()
     bare = replace_templates(text, lambda template: f"'{list_template_words_of_file(template)}'")
     bare = text if load_yaml(bare) is None else bare

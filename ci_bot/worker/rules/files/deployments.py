@@ -102,7 +102,7 @@ def list_differences_of_terraform_file(before: str, after: str) -> Iterator[Diff
     """Lines of Terraform that are not as they were."""
     old, new = (Counter(_list_settings(text)) for text in (before, after))
     yield from _list_changed_lines(
-        old, new, "what prod stands on changes, which no plan of SQLMesh shows; Terraform's does"
+        old, new, "what prod runs on changes, which no plan of SQLMesh shows; Terraform's does"
     )
 
 
@@ -133,8 +133,7 @@ def list_differences_of_hadoop_file(before: str, after: str) -> Iterator[Differe
             yield Difference(
                 name,
                 f"{show_change_of_deployment_file((name,), was, now)}: where tables are looked up "
-                f"and written, or "
-                "how, is another",
+                "and written, or how, is another",
             )
 
 
@@ -462,8 +461,7 @@ def find_spark_file_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
             yield RuleObservation(
                 SPARK,
                 f"{show_change_of_deployment_file((key,), was, now)}: the same query may give "
-                f"other results, or read "
-                "and write elsewhere.",
+                "other results, or read and write elsewhere.",
                 CONFIRM,
                 path=path,
                 line=find_anchor_line(text or "", (key,)),

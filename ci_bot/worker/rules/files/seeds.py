@@ -350,8 +350,7 @@ def find_key_faults_of_seed_files(inputs: RuleInputs) -> Iterator[RuleObservatio
             yield RuleObservation(
                 KEYS,
                 f"{len(gone)} of {len(set(old))} keys ({quote_names(grains[0])}) are gone or "
-                "renamed: "
-                "rows that join on them find no partner.",
+                "renamed: rows that join on them find no partner.",
                 "the readers' data use the new keys, or the old ones stay",
                 severity=None if share >= 0.2 else "medium",  # noqa: PLR2004 - fewer may be corrections
                 model=model,

@@ -301,7 +301,7 @@ def find_settings_changed_in_files(inputs: RuleInputs) -> Iterator[RuleObservati
         for name in sorted(added):
             yield RuleObservation(
                 OTHER,
-                f"The gateway `{name}` is added. Whatever runs without a gateway of its own runs "
+                f"The gateway `{name}` is added. What runs without a gateway of its own runs "
                 "where it did.",
                 "nothing to do",
                 severity="low",

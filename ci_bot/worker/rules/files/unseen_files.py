@@ -179,8 +179,7 @@ def find_lfs_pointer_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
         verb, them = ("is", "it") if len(read) == 1 else ("are", "them")
         yield RuleObservation(
             POINTER,
-            f"{quote_names(_list_relative_paths(read, inputs))} {verb} in Git LFS, and "
-            f"the "
+            f"{quote_names(_list_relative_paths(read, inputs))} {verb} in Git LFS, and the "
             f"checkout holds only a pointer for {them}. The plan takes the pointer's text for the "
             "content, and so would the tables that it builds and that prod takes over.",
             FIX,
@@ -194,8 +193,7 @@ def find_lfs_pointer_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     if rest:
         yield RuleObservation(
             POINTER,
-            f"{quote_names(_list_relative_paths(rest, inputs))} in Git LFS: the checkout "
-            f"holds a "
+            f"{quote_names(_list_relative_paths(rest, inputs))} in Git LFS: the checkout holds a "
             "pointer only, and a model or macro names the file. What reads it while a model runs "
             "gets the pointer's text.",
             FIX,

@@ -151,8 +151,7 @@ class CurrentTime(ModelRule):
             yield self.make_observation(
                 model,
                 lambda calls: (
-                    f"{_describe_calls(calls)}: each run has another value, and versions "
-                    f"of rows "
+                    f"{_describe_calls(calls)}: each run has another value, and versions of rows "
                     "are made by it, so every run closes all rows and opens them again."
                     if versioned
                     else f"{_describe_calls(calls)}: it is the time of the run and not "
@@ -201,9 +200,8 @@ class RandomValue(ModelRule):
             yield self.make_observation(
                 model,
                 lambda calls: (
-                    f"{_describe_calls(calls)}: every run gives other values, so rows "
-                    f"cannot "
-                    "be matched with those of an earlier run."
+                    f"{_describe_calls(calls)}: every run gives other values, so rows cannot be "
+                    "matched with those of an earlier run."
                 ),
                 "the value is computed from the row, for instance as a hash of its key",
                 subject=found,

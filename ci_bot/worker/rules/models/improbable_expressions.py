@@ -322,7 +322,7 @@ def _iterate_uncovered_nulls(select: ScopedSelect, query: ModelQuery) -> Iterato
                 yield _make_finding(
                     node,
                     query,
-                    f"is NULL wherever the join finds no partner: `{bare.name}` is NULL there, "
+                    f"is NULL if the join finds no partner: `{bare.name}` is NULL there, "
                     "and another column of this query replaces that",
                     "COALESCE is used here, too",
                 )

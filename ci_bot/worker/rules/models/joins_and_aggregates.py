@@ -168,7 +168,7 @@ class BroadcastHint(ModelRule):
                     + (", and that table grows with each interval" if grows else "")
                     + ". No setting overrules a hint: Spark fails from 8 GB or 512 million rows "
                     "on, or before that for lack of memory.",
-                    "the hint goes: adaptive execution broadcasts what is small by itself",
+                    "the hint goes: adaptive execution broadcasts small tables automatically",
                     subject=[called],
                     severity=None if grows else "medium",
                     anchors=("BROADCAST", "MAPJOIN"),

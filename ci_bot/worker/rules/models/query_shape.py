@@ -270,8 +270,7 @@ class UnionColumnOrder(ModelRule):
                 yield self.make_observation(
                     model,
                     "The branches of a UNION order their columns differently "
-                    f"({quote_names(moved)}): "
-                    "values end up in each other's columns.",
+                    f"({quote_names(moved)}): values end up in each other's columns.",
                     SAME_COLUMN_ORDER,
                     subject=[", ".join(sorted(moved))],
                     anchors=("UNION", "EXCEPT", "INTERSECT"),

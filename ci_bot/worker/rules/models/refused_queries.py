@@ -85,8 +85,8 @@ class QueryRefused(ModelRule):
                 model,
                 f"Spark has no function {quote_names(unknown)}: the build ends with an error, "
                 "unless the team registers it.",
-                "the function has Spark's name for it, or is registered wherever the model is "
-                "built",
+                "the function has Spark's name for it, or is registered in each place that "
+                "builds the model",
                 subject=sorted(unknown),
                 severity="high",
                 anchors=tuple(unknown),

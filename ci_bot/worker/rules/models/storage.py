@@ -246,8 +246,8 @@ class NoStart(ModelRule):
         if to_datetime(model.start) > now():
             yield self.make_observation(
                 model,
-                f"The `start` {model.start} lies ahead: until then no interval is computed, the "
-                "table stays empty, and nothing fails.",
+                f"The `start` {model.start} is in the future: until then no interval is computed, "
+                "the table stays empty, and nothing fails.",
                 "the `start` is the first day of the data",
                 subject=["start ahead"],
                 anchors=("start",),
