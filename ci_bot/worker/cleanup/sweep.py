@@ -69,7 +69,7 @@ _WORTH_A_WORD_HOURS = 0.1
 _OFF = 2.0
 
 
-def survey_state_for_sweep(state: Any, *, prefix: str, now: int | None = None) -> StateSurvey:
+def survey_state_for_sweep(state: StateSync, *, prefix: str, now: int | None = None) -> StateSurvey:
     """Surveys the state, without the environments of pull requests.
 
     Args:
@@ -125,7 +125,7 @@ def is_estimate_off_in_sweep(expected: float, used: float) -> bool:
 
 
 def _list_lasting_environments_for_sweep(
-    state: Any, prefix: str, now: int
+    state: StateSync, prefix: str, now: int
 ) -> Iterator[LastingEnvironment]:
     """Lists people's environments that never expire, or that have expired and still exist."""
     for item in sorted(state.get_environments_summary(), key=lambda item: str(item.name)):
@@ -143,7 +143,7 @@ def _list_lasting_environments_for_sweep(
         )
 
 
-def _list_applies_for_sweep(state: Any, now: int) -> list[ApplyRow]:
+def _list_applies_for_sweep(state: StateSync, now: int) -> list[ApplyRow]:
     """Lists the successful applies of the last 30 days, without probes, which build only a part."""
     since = now - _APPLIES_OF
     rows = CostLedger(sqlmesh_compat.unwrap_sqlmesh_state_adapter(state)).list_applies(

@@ -106,7 +106,7 @@ class QueryConstants:
     sought_nulls: frozenset[str]
 
 
-def read_constants(trees: Iterable[Any]) -> QueryConstants:
+def read_constants(trees: Iterable[exp.Expr]) -> QueryConstants:
     """The constants of queries, with the columns that they stand beside."""
     by_column: dict[str, set[str]] = {}
     others: set[str] = set()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
@@ -189,7 +189,7 @@ class _PlanOptionChooser:
         )
 
 
-def _is_plan_forward_only_by_branch(bot: Any, head_branch: str | None) -> bool | None:
+def _is_plan_forward_only_by_branch(bot: Mapping[str, Any], head_branch: str | None) -> bool | None:
     """Whether the branch's name makes the plan forward-only; None if it decides nothing."""
     suffix = bot.get("forward_only_branch_suffix")
     # With an empty one SQLMesh's bot takes its default; every name would end with it.

@@ -23,6 +23,7 @@ from ci_bot.worker.messages import (
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
     from sqlmesh.core.model import Model
+    from sqlmesh.core.test import ModelTestMetadata, ModelTextTestResult
 
 # Why a unit test fails, in one sentence, from the message that SQLMesh gives.
 #
@@ -220,7 +221,9 @@ def run_unit_tests(context: Context, repository: Path) -> TestsCheck:
     )
 
 
-def run_unit_tests_of(context: Context, tests: Sequence[Any], repository: Path) -> TestsCheck:
+def run_unit_tests_of(
+    context: Context, tests: Sequence[ModelTestMetadata], repository: Path
+) -> TestsCheck:
     """Runs `tests`, which the context has loaded.
 
     SQLMesh builds all tests before it runs the first, so one broken definition stops them all. In
@@ -259,7 +262,9 @@ def run_unit_tests_of(context: Context, tests: Sequence[Any], repository: Path) 
     )
 
 
-def _run_project_unit_tests(context: Context, tests: Sequence[Any]) -> Any:
+def _run_project_unit_tests(
+    context: Context, tests: Sequence[ModelTestMetadata]
+) -> ModelTextTestResult:
     names = [test.fully_qualified_test_name for test in tests]
     return context.test(tests=names, stream=io.StringIO())
 
@@ -283,7 +288,7 @@ def _make_unit_test_failure(
 
 
 def _make_broken_unit_test(
-    context: Context, test: Any, error: Exception, repository: Path
+    context: Context, test: ModelTestMetadata, error: Exception, repository: Path
 ) -> TestFailure:
     """Makes the failure of a test that SQLMesh could not build."""
     model = context.get_model(test.model_name) if test.model_name else None

@@ -7,15 +7,18 @@ Rules on one model are classes of SQLMesh's linter, with `on_model` in `models/l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ci_bot.protocol.rules import RuleRegistry, find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import RuleObservation
 
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
+
 ChangeRule = Callable[[ModelPair, RuleInputs], Iterator[RuleObservation]]
-NewModelRule = Callable[[Any, RuleInputs], Iterator[RuleObservation]]
+NewModelRule = Callable[["Model", RuleInputs], Iterator[RuleObservation]]
 ProjectRule = Callable[[RuleInputs], Iterator[RuleObservation]]
 
 on_change: RuleRegistry[ChangeRule] = RuleRegistry()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_bot.protocol.review_inputs import SameAnswer
 from ci_bot.protocol.rules import quote_names
@@ -13,13 +13,16 @@ from ci_bot.worker.rules.inputs import JudgedModels, RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.sql import ModelQueries, ModelQuery, plain_name
 
+if TYPE_CHECKING:
+    from sqlmesh.core.model import Model
+
 # Somebody waits only for this answer, so it may take longer than one model of a review.
 _SECONDS = 10.0
 _PROVED = "It is proved that both give the same rows,"
 _UNPROVED = "It is not proved that both give the same rows,"
 
 
-def compare_models(before: Any, after: Any) -> SameAnswer:
+def compare_models(before: Model, after: Model) -> SameAnswer:
     """Compares the results of two models' queries.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -204,7 +204,7 @@ def _compare_exact_numbers(old: exp.DataType, new: exp.DataType) -> str | None:
     return "wider" if whole_new >= whole_old and scale_new >= scale_old else "narrower"
 
 
-def _count_digits(kind: Any) -> tuple[int, int]:
+def _count_digits(kind: exp.DataType) -> tuple[int, int]:
     name = kind.this.value
     if name in _DIGITS:
         return _DIGITS[name], 0
@@ -217,11 +217,11 @@ def _compare_floats(old: exp.DataType, new: exp.DataType) -> str | None:
     return None if before == after else "wider" if before < after else "narrower"
 
 
-def _is_unknown(kind: Any) -> bool:
+def _is_unknown(kind: exp.DataType) -> bool:
     return bool(kind.is_type(exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL))
 
 
-def _read_precision_and_scale(kind: Any) -> tuple[int, int]:
+def _read_precision_and_scale(kind: exp.DataType) -> tuple[int, int]:
     """Reads precision and scale; Spark's default is (10, 0)."""
     numbers = [int(n) for item in kind.expressions if (n := item.name or item.sql()).isdigit()]
     precision = numbers[0] if numbers else 10

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from sqlglot.errors import SqlglotError
+from sqlmesh.core.audit import StandaloneAudit
 
 from ci_bot.errors import RequestRefused
 from ci_bot.worker.messages import MessageNames
@@ -102,15 +103,15 @@ def check_statement_effects_of_plan(
 
 
 def _judge_node_statements(
-    node: Node, old: Any, where: Sequence[StatementRenderSite]
+    node: Node, old: Node | None, where: Sequence[StatementRenderSite]
 ) -> list[JudgedEffect]:
     """Judges one model or audit.
 
     A query does not contain the environment's name, so it is rendered for one environment only.
     """
 
-    def list_statements(of: Any, site: StatementRenderSite) -> Iterator[RenderedStatement]:
-        if of is not None and of.is_audit:
+    def list_statements(of: Node | None, site: StatementRenderSite) -> Iterator[RenderedStatement]:
+        if isinstance(of, StandaloneAudit):
             yield from (
                 statement_sources.list_standalone_statements(of, site) if site is where[0] else ()
             )

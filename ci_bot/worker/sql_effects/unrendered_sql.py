@@ -225,7 +225,7 @@ def _parse_project_sql(text: str, dialect: str) -> list[exp.Expr] | None:
             return None
 
 
-def _iterate_statement_pieces(trees: Iterable[Any], dialect: str) -> Iterator[_StatementPiece]:
+def _iterate_statement_pieces(trees: Iterable[exp.Expr], dialect: str) -> Iterator[_StatementPiece]:
     model = None
     for tree in trees:
         if tree.key in _BLOCKS:
