@@ -12,7 +12,8 @@ from ci_bot.protocol.environment import read_pull_number
 from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import describe_accuracy_of_costs, read_accuracy_of_costs
-from ci_bot.worker.messages import MessageNames, is_reworded_code, report_times
+from ci_bot.worker.messages import MessageNames, report_times
+from ci_bot.worker.planning import is_reworded_code
 from ci_bot.worker.state_store import HIDDEN_TABLES_HINT, CostLedger, Ledger
 
 if TYPE_CHECKING:

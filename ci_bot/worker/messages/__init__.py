@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.worker.messages import report_times, same_code
+    from ci_bot.worker.messages import report_times
     from ci_bot.worker.messages.load_failures import (
         find_file_named_by_load_failure,
         find_load_cause,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         make_spark_start_error,
         make_state_error,
     )
-    from ci_bot.worker.messages.same_code import is_reworded_code
 
 __getattr__ = open_on_demand(
     __name__,
@@ -64,6 +63,5 @@ __getattr__ = open_on_demand(
             "make_state_error",
         ],
         "report_times": [],
-        "same_code": ["is_reworded_code"],
     },
 )

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from ci_bot.worker.planning.plan_stages import describe_plan_stages
     from ci_bot.worker.planning.prod_guard import PlannedBaseDrift
     from ci_bot.worker.planning.prod_plan import list_work_of_merge_plan, plan_merge
+    from ci_bot.worker.planning.reworded_code import (
+        describe_reworded_code,
+        is_reworded_code,
+        list_models_with_reworded_code,
+    )
     from ci_bot.worker.planning.whole_work import find_short_window_of_plan
 
 __getattr__ = open_on_demand(
@@ -45,6 +50,11 @@ __getattr__ = open_on_demand(
             "list_models_removed_by_others",
         ],
         "plan_stages": ["describe_plan_stages"],
+        "reworded_code": [
+            "describe_reworded_code",
+            "is_reworded_code",
+            "list_models_with_reworded_code",
+        ],
         "whole_work": ["find_short_window_of_plan"],
         "identity": ["identify_plan"],
         "make_plan": [

@@ -30,7 +30,7 @@ from ci_bot.protocol.plan_identity import PlanIdentity
 from ci_bot.protocol.review_report import Acceptance
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import add_reused_tables_to_cost, collect_known_costs, predict_plan_cost
-from ci_bot.worker.messages import MessageNames, same_code
+from ci_bot.worker.messages import MessageNames
 from ci_bot.worker.planning import (
     BuiltPlan,
     Interval,
@@ -38,9 +38,11 @@ from ci_bot.worker.planning import (
     PlanRequest,
     describe_plan,
     describe_plan_stages,
+    describe_reworded_code,
     find_short_window_of_plan,
     identify_plan,
     list_models_removed_by_others,
+    list_models_with_reworded_code,
     make_plan,
     prod_plan,
     whole_work,
@@ -223,9 +225,7 @@ class ReviewedPlanFacts:
     def _reworded_models(self) -> set[str]:
         if self.planned is None:
             return set()
-        return same_code.list_models_with_reworded_code(
-            self.planned.plan.context_diff.modified_snapshots
-        )
+        return list_models_with_reworded_code(self.planned.plan.context_diff.modified_snapshots)
 
     def _has_other_cause(self, name: str, change: ChangeType, path: str | None) -> bool:
         """Whether a difference has another cause than the pull request."""
@@ -469,9 +469,7 @@ class ReviewedPlanFacts:
                 )
         if self._reworded_models:
             otherwise = [self.names.short_name(name) for name in self._reworded_models]
-            notes.append(
-                same_code.describe_same_code_in_message(otherwise, platform.python_version())
-            )
+            notes.append(describe_reworded_code(otherwise, platform.python_version()))
         if self.opened.spark_started:
             notes.append("Spark was started for this review.")
         return notes

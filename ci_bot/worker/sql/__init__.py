@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         iterate_code_trees,
         list_jinja_macros,
         list_unused_edges,
+        map_stored_code_of_model,
         parse_python,
         reads_argument,
     )
@@ -191,6 +192,7 @@ __getattr__ = open_on_demand(
         ],
         "joins": ["ScopedJoin", "split_conditions"],
         "model_code": [
+            "map_stored_code_of_model",
             "JINJA_PARSER",
             "RUN_DATES",
             "list_jinja_macros",

@@ -73,6 +73,11 @@ def list_jinja_macros(model: Model) -> list[str]:
     return [macro.definition for group in groups for macro in group.values()]
 
 
+def map_stored_code_of_model(model: Model) -> dict[str, str]:
+    """Maps what a model uses, its functions and variables, to the text that SQLMesh stores."""
+    return {name: str(item.payload) for name, item in model.python_env.items()}
+
+
 def iterate_code_trees(model: Model) -> Iterator[ast.AST]:
     """Yields the code that SQLMesh stores with a model: its function and those that it calls."""
     for item in model.python_env.values():

@@ -18,7 +18,7 @@ from ci_bot.redaction.shapes import (
 from ci_bot.worker.rules.files.credentials import (
     LONGEST_LINE,
     FoundSecret,
-    find_credential_in_file,
+    list_credentials_in_file,
     may_file_hold_credential,
 )
 from tests.unit.redaction.innocents import INNOCENT_LINES
@@ -28,8 +28,8 @@ from tests.unit.rules.world import files, seen
 
 def found_in(text: str, path: str) -> list[FoundSecret]:
     lines = text.splitlines()
-    found = [find_credential_in_file(lines, number, path) for number in range(len(lines))]
-    return [credential for credential in found if credential is not None]
+    surest = [list_credentials_in_file(lines, number, path)[:1] for number in range(len(lines))]
+    return [found.credential for line in surest for found in line]
 
 
 @pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: leak.name)
@@ -53,7 +53,7 @@ def test_leak__is_not_passed_over_with_its_file(leak: Leak) -> None:
 @pytest.mark.parametrize(("path", "line"), INNOCENT_LINES)
 def test_innocent_line__stays_innocent_beside_a_leak(path: str, line: str) -> None:
     """A rule that knows whole lines only would let the leak through."""
-    assert find_credential_in_file([line, "k = 'AKIA" + made("beside", 16, UPPER) + "'"], 1, path)
+    assert list_credentials_in_file([line, "k = 'AKIA" + made("beside", 16, UPPER) + "'"], 1, path)
 
 
 def test_table__every_shape_has_a_leak() -> None:

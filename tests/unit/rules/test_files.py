@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.worker.rules.files import MODEL_FILE_RULES
-from ci_bot.worker.rules.files.credentials import find_credential_in_file
+from ci_bot.worker.rules.files.credentials import list_credentials_in_file
 from ci_bot.worker.sql_effects.effects import OwnObjects
 from ci_bot.worker.sql_effects.judgement import (
     JudgedEffect,
@@ -71,12 +71,12 @@ INNOCENT_LINES = [
 
 @pytest.mark.parametrize(("path", "line"), SECRET_LINES)
 def test_secret__is_seen(path: str, line: str) -> None:
-    assert find_credential_in_file(line.splitlines(), 0, path) is not None
+    assert list_credentials_in_file(line.splitlines(), 0, path)
 
 
 @pytest.mark.parametrize(("path", "line"), INNOCENT_LINES)
 def test_secret__innocent_line_stays_quiet(path: str, line: str) -> None:
-    assert find_credential_in_file([line], 0, path) is None
+    assert not list_credentials_in_file([line], 0, path)
 
 
 @given(

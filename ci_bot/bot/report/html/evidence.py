@@ -211,12 +211,6 @@ def make_details_section(sources: HtmlReportSources) -> list[PageItem]:
     return cells.make_section_part("details", "Details", parts)
 
 
-def _make_stages_part(stages: list[list[object]]) -> list[PageItem]:
-    if not stages:
-        return []
-    return [{"type": "stages", "title": SENTENCES.apply_stages, "stages": stages}]
-
-
 def _describe_versions(report: Report) -> str:
     found = report.versions
     named = [

@@ -21,6 +21,7 @@ from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.sql import (
     is_signal_always_ready,
     list_column_names,
+    map_stored_code_of_model,
     parse_python,
     read_audit_promises,
 )
@@ -424,10 +425,10 @@ def find_signal_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
             anchors=("signals",),
         )
     rewritten = {
-        name: _map_changed_code_bodies(pair.after).get(name)
+        name: map_stored_code_of_model(pair.after).get(name)
         for name in sorted(set(old) & set(new))
-        if _map_changed_code_bodies(pair.before).get(name)
-        != _map_changed_code_bodies(pair.after).get(name)
+        if map_stored_code_of_model(pair.before).get(name)
+        != map_stored_code_of_model(pair.after).get(name)
     }
     for name, body in rewritten.items():
         lets_all = is_signal_always_ready(body)
@@ -448,16 +449,11 @@ def find_signal_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
         )
 
 
-def _map_changed_code_bodies(model: Model) -> dict[str, str]:
-    """Maps function names to the code that SQLMesh stored with a model."""
-    return {name: str(item.payload) for name, item in model.python_env.items()}
-
-
 def _list_signal_arguments(model: Model) -> dict[str, dict[str, str]]:
     """Lists the arguments of each signal with the defaults of its code, as text that is the same
     from state and file.
     """
-    code = _map_changed_code_bodies(model)
+    code = map_stored_code_of_model(model)
     return {
         str(name): _list_changed_defaults(code.get(str(name)), str(name))
         | {

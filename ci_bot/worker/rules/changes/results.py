@@ -24,6 +24,7 @@ from ci_bot.worker.sql import (
     TermKey,
     column_changes,
     is_pure_macro,
+    map_stored_code_of_model,
     plain_name,
     strip_quotes,
 )
@@ -90,7 +91,7 @@ def _does_change_keep_macros(pair: ModelPair, old: ModelQuery, new: ModelQuery) 
         return True
     if _list_changed_definitions(pair.before) != _list_changed_definitions(pair.after):
         return False
-    code, was = _list_changed_code_texts(pair.after), _list_changed_code_texts(pair.before)
+    code, was = map_stored_code_of_model(pair.after), map_stored_code_of_model(pair.before)
     for name in code.keys() | was.keys():
         one, other = was.get(name), code.get(name)
         if one != other and (
@@ -124,11 +125,6 @@ def _name_call(call: exp.Expr) -> str:
 
 def _does_call_mention_time(call: exp.Expr) -> bool:
     return any(var.name.lower().startswith(_TIMES) for var in call.find_all(d.MacroVar))
-
-
-def _list_changed_code_texts(model: Model) -> dict[str, str]:
-    """Lists the texts of the macros and variables that a model uses."""
-    return {name: str(item.payload) for name, item in model.python_env.items()}
 
 
 def _list_changed_definitions(model: Model) -> list[str]:

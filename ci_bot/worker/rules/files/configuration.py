@@ -298,7 +298,7 @@ def _read_hours(lifetime: Any) -> float | None:
 def _find_lost_guard(head: str, before: Any, after: Any) -> str | None:
     """Describes a lost guard: an approval, a notification of failures, a pinned environment."""
     if head == "pinned_environments":
-        if _list_lower_case_setting_texts(before) - _list_lower_case_setting_texts(after):
+        if list_lower_case_words_of_setting(before) - list_lower_case_words_of_setting(after):
             return "the janitor deletes an environment that is not pinned once its time is over"
     elif head == "users":
         lost = _list_approvers(before) - _list_approvers(after)
@@ -313,7 +313,8 @@ def _find_lost_guard(head: str, before: Any, after: Any) -> str | None:
     return None
 
 
-def _list_lower_case_setting_texts(value: Any) -> set[str]:
+def list_lower_case_words_of_setting(value: Any) -> set[str]:
+    """The words of a setting that takes one or a list of them, in lower case."""
     items = value if isinstance(value, list) else [value] if value else []
     return {str(item).lower() for item in items}
 
@@ -327,7 +328,7 @@ def _list_approvers(users: Any) -> set[str]:
     return {
         str(user.get("github_username") or user.get("username")).lower()
         for user in _list_mappings(users)
-        if _APPROVER in _list_lower_case_setting_texts(user.get("roles"))
+        if _APPROVER in list_lower_case_words_of_setting(user.get("roles"))
     }
 
 
@@ -335,7 +336,7 @@ def _list_heard_failures(targets: Any) -> set[str]:
     """Lists the failures of which notification targets, or those of the users, get notice."""
     heard: set[str] = set()
     for one in _list_mappings(targets):
-        heard |= _list_lower_case_setting_texts(one.get("notify_on")) & _FAILURES
+        heard |= list_lower_case_words_of_setting(one.get("notify_on")) & _FAILURES
         heard |= _list_heard_failures(one.get("notification_targets"))
     return heard
 

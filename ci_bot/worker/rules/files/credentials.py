@@ -130,15 +130,6 @@ def may_file_hold_credential(text: str, path: str, shapes: CredentialShapeSet) -
     )
 
 
-def find_credential_in_file(
-    lines: Sequence[str], number: int, path: str, shapes: CredentialShapeSet = EVERY
-) -> FoundSecret | None:
-    """Finds the surest credential in one line of a file; None if there is none."""
-    return next(
-        (found.credential for found in list_credentials_in_file(lines, number, path, shapes)), None
-    )
-
-
 def list_credentials_in_file(
     lines: Sequence[str], number: int, path: str, shapes: CredentialShapeSet = EVERY
 ) -> list[FoundCredential]:

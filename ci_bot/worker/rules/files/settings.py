@@ -15,6 +15,7 @@ from ci_bot.worker.rules.files.configuration import (
     does_file_spell_default,
     iterate_changed_configurations,
     judge_other_setting_in_file,
+    list_lower_case_words_of_setting,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
@@ -237,7 +238,7 @@ def _judge_linter(parts: list[str], before: Any, after: Any) -> SettingJudgement
             "no model is checked any more" if off else "models are checked from now on",
             "the linter is on",
         )
-    old, new = _list_lower_case_setting_items(before), _list_lower_case_setting_items(after)
+    old, new = list_lower_case_words_of_setting(before), list_lower_case_words_of_setting(after)
     loosened = bool(new - old) if name == "ignored_rules" else bool(old - new)
     if name == "warn_rules":
         return LINTER, "medium" if loosened else "info", "which rules warn", "a reviewer agrees"
@@ -247,11 +248,6 @@ def _judge_linter(parts: list[str], before: Any, after: Any) -> SettingJudgement
         "fewer rules stop a plan" if loosened else "more rules are checked",
         "the rules are back, or a reviewer agrees",
     )
-
-
-def _list_lower_case_setting_items(value: Any) -> set[str]:
-    items = value if isinstance(value, list) else [value] if value else []
-    return {str(item).lower() for item in items}
 
 
 def _judge_plan(parts: list[str], after: Any) -> SettingJudgement:

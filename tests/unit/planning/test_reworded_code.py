@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.messages.same_code import describe_same_code_in_message, is_same_code
+from ci_bot.worker.planning.reworded_code import describe_reworded_code, is_same_python_code
 
 # What Python 3.11 and older write, and Python 3.12 and newer.
 SAME = {
@@ -40,18 +40,18 @@ OTHER = {
 def test_same_code__is_told(name: str) -> None:
     one, other = SAME[name]
     assert one != other
-    assert is_same_code(one, other)
-    assert is_same_code(other, one)
+    assert is_same_python_code(one, other)
+    assert is_same_python_code(other, one)
 
 
 @pytest.mark.parametrize("name", OTHER)
 def test_other_code__is_not_taken_for_the_same(name: str) -> None:
     one, other = OTHER[name]
-    assert not is_same_code(one, other)
-    assert not is_same_code(other, one)
+    assert not is_same_python_code(one, other)
+    assert not is_same_python_code(other, one)
 
 
 def test_note__names_the_python_that_helps() -> None:
-    told = describe_same_code_in_message(["b.b", "a.a"], "3.11.7")
+    told = describe_reworded_code(["b.b", "a.a"], "3.11.7")
     assert "`a.a` and 1 more" in told
     assert "Build prod with Python 3.11," in told

@@ -30,7 +30,7 @@ def is_reworded_code(new: Snapshot, old: Snapshot) -> bool:
     if ours == theirs or ours.keys() != theirs.keys():
         return False
     if not all(
-        is_same_code(ours[name].payload, theirs[name].payload)
+        is_same_python_code(ours[name].payload, theirs[name].payload)
         and ours[name].copy(update={"payload": theirs[name].payload}) == theirs[name]
         for name in ours
     ):
@@ -44,7 +44,7 @@ def is_reworded_code(new: Snapshot, old: Snapshot) -> bool:
     )
 
 
-def describe_same_code_in_message(models: Iterable[str], python: str) -> str:
+def describe_reworded_code(models: Iterable[str], python: str) -> str:
     """Describes such models in a review, by their names in reports.
 
     Args:
@@ -60,14 +60,14 @@ def describe_same_code_in_message(models: Iterable[str], python: str) -> str:
     )
 
 
-def is_same_code(one: str, other: str) -> bool:
+def is_same_python_code(one: str, other: str) -> bool:
     """Whether two texts are the same code; False if that cannot be known.
 
     If this Python parses only one of them, they may differ in the quotes around f-strings.
     """
     if one == other:
         return True
-    trees = [_parse_same_code(one), _parse_same_code(other)]
+    trees = [_parse_python_code(one), _parse_python_code(other)]
     known = [tree for tree in trees if tree is not None]
     if len(known) == len(trees):
         first, second = known
@@ -80,7 +80,7 @@ def is_same_code(one: str, other: str) -> bool:
     return quotes and different <= set(_find_f_string_quotes(text, known[0]))
 
 
-def _parse_same_code(text: str) -> ast.Module | None:
+def _parse_python_code(text: str) -> ast.Module | None:
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
