@@ -20,8 +20,8 @@ from ci_bot.worker.sql import spark_sql
 from ci_bot.worker.sql.equivalence.blocks import KeyInterner
 from ci_bot.worker.sql.equivalence.proof import normalize_query
 from ci_bot.worker.sql.model_query import ModelQueries
-from tests.unit.rules.rewrites import ON_SPARK, OTHER, ROWS, SAME, TABLES
 from tests.unit.rules.world import models
+from tests.unit.sql.rewrites import ON_SPARK, OTHER, ROWS, SAME, TABLES
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.unit.rules import spark_pairs
-from tests.unit.rules.test_spark_pairs import list_changes, render
+from tests.unit.sql import spark_pairs
+from tests.unit.sql.test_spark_pairs import list_changes, render
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 

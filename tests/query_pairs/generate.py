@@ -11,9 +11,9 @@ from tests.query_pairs.choices import Choices
 from tests.query_pairs.expressions import operator_pairs
 from tests.query_pairs.pairs import Data, QueryPair, Table
 from tests.query_pairs.queries import GRAMMARS, set_operation_pairs
-from tests.unit.rules.pairs.bases import base as base_tree
-from tests.unit.rules.pairs.misses import MISSES
-from tests.unit.rules.pairs.rewriting import REWRITES
+from tests.unit.sql.pairs.bases import base as base_tree
+from tests.unit.sql.pairs.misses import MISSES
+from tests.unit.sql.pairs.rewriting import REWRITES
 
 CASE_SENSITIVE = "spark, normalization_strategy=case_sensitive"
 KEEPS_CASE = ("names", "resolution")

@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.worker.sqlmesh_compat.models_and_trees import FROM, WITH
-from tests.unit.rules.pairs.bases import COLUMNS, TABLES, parse
+from tests.unit.sql.pairs.bases import COLUMNS, TABLES, parse
 
 Rewrite = Callable[[Any, Random], Any]
 

@@ -11,10 +11,10 @@ import pytest
 from sqlglot import exp
 
 from tests.oracle.fuzzing import FULL
-from tests.unit.rules.pairs.bases import base
-from tests.unit.rules.pairs.engine import databases, forms, in_duckdb, run
-from tests.unit.rules.pairs.misses import MISSES
-from tests.unit.rules.pairs.rewriting import REWRITES
+from tests.unit.sql.pairs.bases import base
+from tests.unit.sql.pairs.engine import databases, forms, in_duckdb, run
+from tests.unit.sql.pairs.misses import MISSES
+from tests.unit.sql.pairs.rewriting import REWRITES
 
 NIGHTLY = 24_000
 USUAL = 300

@@ -11,10 +11,10 @@ from sqlglot import exp
 from ci_bot.worker.sql.equivalence.blocks import KeyInterner
 from ci_bot.worker.sql.equivalence.proof import NormalForm, normalize_query
 from ci_bot.worker.sql.model_query import ModelQueries
-from tests.unit.rules.pairs.bases import parse
-from tests.unit.rules.pairs.engine import Rows, run
-from tests.unit.rules.rewrites import OTHER, ROWS, SAME, TABLES, UNSURE
 from tests.unit.rules.world import models
+from tests.unit.sql.pairs.bases import parse
+from tests.unit.sql.pairs.engine import Rows, run
+from tests.unit.sql.rewrites import OTHER, ROWS, SAME, TABLES, UNSURE
 
 # Joins in parentheses are not read, so they prove nothing.
 NOT_READ = {"an inner join outside and inside an outer one"}

@@ -9,8 +9,8 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.worker.sqlmesh_compat.models_and_trees import FROM
-from tests.unit.rules.pairs.bases import NUMBERS, TABLES, parse
-from tests.unit.rules.pairs.rewriting import (
+from tests.unit.sql.pairs.bases import NUMBERS, TABLES, parse
+from tests.unit.sql.pairs.rewriting import (
     conjuncts,
     is_inner,
     joined,

@@ -11,8 +11,8 @@ from ci_bot.worker.sql.equivalence.proof import NormalForm, normalize_query
 from ci_bot.worker.sql.lineage.propagation import list_own_changes
 from ci_bot.worker.sql.lineage.sources import LineageModel, ModelDefinition
 from ci_bot.worker.sql.model_query import ModelQueries
-from tests.unit.rules.spark_pairs import OTHER, SAME, TABLES, UNDECLARED
 from tests.unit.rules.world import models
+from tests.unit.sql.spark_pairs import OTHER, SAME, TABLES, UNDECLARED
 
 
 def render(text: str) -> Any:

@@ -14,7 +14,7 @@ from sqlglot.schema import MappingSchema
 
 from ci_bot.worker.sql.equivalence.blocks import KeyInterner
 from ci_bot.worker.sql.equivalence.proof import NormalForm, normalize_query
-from tests.unit.rules.pairs.bases import COLUMNS, NUMBERS, TABLES, WORDS
+from tests.unit.sql.pairs.bases import COLUMNS, NUMBERS, TABLES, WORDS
 
 Rows = Counter[tuple[str, ...]]
 SCHEMA = MappingSchema(
