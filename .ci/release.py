@@ -41,7 +41,7 @@ MARKETPLACE_COLORS = {
     "white", "black", "yellow", "blue", "green", "orange", "red", "purple", "gray-dark",
 }  # fmt: skip
 # The one declaration of the release that this checkout names; all other places are found by it.
-DECLARED_IN = "ci_bot/bot/setup/plan_files.py"
+DECLARED_IN = "ci_bot/bot/cli/setup/plan_files.py"
 DECLARATION = re.compile(
     r'^_RELEASED = "(?P<repository>[^@"]+)@(?P<commit>[0-9a-f]{40}) # (?P<version>v[\d.]+)"$', re.M
 )

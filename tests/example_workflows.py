@@ -11,15 +11,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from ci_bot.bot.setup.plan_files import (
+from ci_bot.bot.cli.setup.plan_files import (
     SetupRequest,
     find_action_release,
     list_setup_workflows,
 )
-from ci_bot.bot.setup.read_configuration import SetupConfigVariable
-from ci_bot.bot.setup.read_repository import read_repository_for_setup
-from ci_bot.bot.setup.repository_facts import SetupRepositoryFacts
-from ci_bot.bot.setup.setup_command import load_setup_template
+from ci_bot.bot.cli.setup.read_configuration import SetupConfigVariable
+from ci_bot.bot.cli.setup.read_repository import read_repository_for_setup
+from ci_bot.bot.cli.setup.repository_facts import SetupRepositoryFacts
+from ci_bot.bot.cli.setup.setup_command import load_setup_template
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / ".github" / "examples"

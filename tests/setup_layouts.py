@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ci_bot.bot.setup import SetupOptions, set_up_repository
+from ci_bot.bot.cli.setup.setup_command import SetupOptions, set_up_repository
 from ci_bot.host import make_process_machine
 
 ROOT = Path(__file__).resolve().parents[1]

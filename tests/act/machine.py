@@ -18,7 +18,7 @@ from typing import Any
 
 import ruamel.yaml
 
-from ci_bot.bot.setup.plan_files import find_action_release
+from ci_bot.bot.cli.setup.plan_files import find_action_release
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / ".github" / "examples"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from ci_bot.bot.setup.plan_files import find_action_release
+from ci_bot.bot.cli.setup.plan_files import find_action_release
 from tests.contract.test_actionlint import NOT_KNOWN_YET, found, program
 from tests.contract.test_linters import GITHUB, ROOT, ZIZMOR, assert_clean, lint
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.setup.plan_files import find_action_release
+from ci_bot.bot.cli.setup.plan_files import find_action_release
 from tests.checkout import GIT, Repository
 from tests.contract.test_workflows import ROOT, load
 from tests.github_programs import RECORDER, install

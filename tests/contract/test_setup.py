@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from ci_bot.bot.cli.commands import command_group
+from ci_bot.bot.cli.setup.plan_files import IMAGE_PYSPARK, IMAGE_PYTHON, IMAGE_SQLMESH
+from ci_bot.bot.cli.setup.read_repository import IMAGE_MODULES
+from ci_bot.bot.cli.setup.setup_command import load_setup_template
 from ci_bot.bot.policy import list_rules_that_policy_may_weigh, read_policy
 from ci_bot.bot.policy.document import PolicyFile
-from ci_bot.bot.setup.plan_files import IMAGE_PYSPARK, IMAGE_PYTHON, IMAGE_SQLMESH
-from ci_bot.bot.setup.read_repository import IMAGE_MODULES
-from ci_bot.bot.setup.setup_command import load_setup_template
 from tests.contract.test_actionlint import NOT_KNOWN_YET, found, program
 from tests.contract.test_linters import SCHEMA, ZIZMOR, assert_clean, lint
 from tests.example_workflows import EXAMPLES, example_workflows

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.setup.plan_files import find_action_release
+from ci_bot.bot.cli.setup.plan_files import find_action_release
 from tests.conftest import REPOSITORY
 
 ELSEWHERE = f"https://github.com/{find_action_release(None).repository}/blob/main/"

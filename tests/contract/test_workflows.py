@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from ci_bot.bot.setup.plan_files import find_action_release
+from ci_bot.bot.cli.setup.plan_files import find_action_release
 
 ROOT = Path(__file__).resolve().parents[2]
 # The one that does not use this action: it writes prod.

@@ -1,4 +1,4 @@
-"""The command line, `ci-bot`: its commands, what they do at a terminal, and the demo."""
+"""The command line, `ci-bot`: its commands, and what they do at a terminal."""
 
 from __future__ import annotations
 

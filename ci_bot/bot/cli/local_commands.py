@@ -82,7 +82,7 @@ def init_command(**options: Any) -> None:
 
     The project is read and not loaded. Files that somebody has edited stay as they are.
     """
-    from ci_bot.bot.setup import SetupOptions, set_up_repository
+    from ci_bot.bot.cli.setup.setup_command import SetupOptions, set_up_repository
 
     given = {**options, "projects": (*options["path"], *options["projects"])}
     del given["path"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.setup.compare_files import (
+from ci_bot.bot.cli.setup.compare_files import (
     ComparedSetupFile,
     SetupSignature,
     compare_setup_files,
@@ -13,7 +13,7 @@ from ci_bot.bot.setup.compare_files import (
     read_signature_of_setup_file,
     sign_setup_file,
 )
-from ci_bot.bot.setup.plan_files import PlannedSetupFile
+from ci_bot.bot.cli.setup.plan_files import PlannedSetupFile
 
 OLD, NEW, ZEROS = "0a" * 20, "0b" * 20, "0" * 40
 MADE_WITH = SetupSignature("apply", ("sales", "finance"), "prod")

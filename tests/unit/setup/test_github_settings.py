@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.setup.github_settings import (
+from ci_bot.bot.cli.setup.github_settings import (
     UNUSED,
     SetupJob,
     SetupLevel,
@@ -13,7 +13,7 @@ from ci_bot.bot.setup.github_settings import (
     list_optional_settings,
     list_worker_env,
 )
-from ci_bot.bot.setup.read_configuration import (
+from ci_bot.bot.cli.setup.read_configuration import (
     SetupConfigVariable,
     VariablePurpose,
     read_python_file,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.setup import SetupOptions, set_up_repository
+from ci_bot.bot.cli.setup.setup_command import SetupOptions, set_up_repository
 from ci_bot.errors import BadInput, BotError
 from ci_bot.host import Machine, make_process_machine
 from tests.setup_layouts import DUCKDB, RELEASE

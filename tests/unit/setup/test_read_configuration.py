@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.setup.read_configuration import (
+from ci_bot.bot.cli.setup.read_configuration import (
     SetupConfigVariable,
     SetupProjectConfiguration,
     read_python_file,

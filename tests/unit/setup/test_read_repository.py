@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.setup.read_repository import list_missing_imports
+from ci_bot.bot.cli.setup.read_repository import list_missing_imports
 from tests.setup_layouts import SPARK_ON_POSTGRES, clone, locked
 
 MACRO = (

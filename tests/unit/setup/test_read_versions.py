@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.setup.repository_facts import (
+from ci_bot.bot.cli.setup.repository_facts import (
     find_python_version,
     find_versions_for_setup,
     read_version_for_setup,

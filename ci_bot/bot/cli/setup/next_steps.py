@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_bot.bot.setup.github_settings import ENVIRONMENTS, SetupJob, list_github_settings
-from ci_bot.bot.setup.plan_files import IMAGE_PYTHON, SetupRequest, list_unknown_imports
+from ci_bot.bot.cli.setup.github_settings import ENVIRONMENTS, SetupJob, list_github_settings
+from ci_bot.bot.cli.setup.plan_files import IMAGE_PYTHON, SetupRequest, list_unknown_imports
 from ci_bot.protocol.supported_versions import (
     PYSPARK_VERSIONS_TEXT,
     WAY_OUT,

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ci_bot.bot.setup.read_configuration import SetupProjectConfiguration
+from ci_bot.bot.cli.setup.read_configuration import SetupProjectConfiguration
 from ci_bot.protocol.supported_versions import find_exact_version
 
 PACKAGES = ("sqlmesh", "pyspark")

@@ -9,7 +9,10 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ci_bot.bot.setup.next_steps import PULL_REQUEST_BRANCH, list_setup_commands_for_pull_request
+from ci_bot.bot.cli.setup.next_steps import (
+    PULL_REQUEST_BRANCH,
+    list_setup_commands_for_pull_request,
+)
 from ci_bot.errors import BadInput, BotError
 
 _BY_HAND = "Leave out `--pull-request`: the commands are printed then."

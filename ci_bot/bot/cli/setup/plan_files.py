@@ -16,15 +16,15 @@ from jinja2 import FunctionLoader, StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 
 from ci_bot import __version__
-from ci_bot.bot.setup.github_settings import (
+from ci_bot.bot.cli.setup.github_settings import (
     SetupJob,
     SetupLevel,
     list_github_settings,
     list_optional_settings,
     list_worker_env,
 )
-from ci_bot.bot.setup.read_configuration import SetupConfigVariable
-from ci_bot.bot.setup.repository_facts import (
+from ci_bot.bot.cli.setup.read_configuration import SetupConfigVariable
+from ci_bot.bot.cli.setup.repository_facts import (
     WORKFLOWS,
     FoundSetupVersion,
     SetupRepositoryFacts,

@@ -9,12 +9,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ci_bot.bot.setup.read_configuration import (
+from ci_bot.bot.cli.setup.read_configuration import (
     join_configurations,
     read_python_file,
     read_yaml_config,
 )
-from ci_bot.bot.setup.repository_facts import (
+from ci_bot.bot.cli.setup.repository_facts import (
     WORKFLOWS,
     FoundSetupProject,
     SetupRepositoryFacts,

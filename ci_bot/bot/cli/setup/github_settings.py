@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_bot.bot.setup.read_configuration import SetupConfigVariable
+from ci_bot.bot.cli.setup.read_configuration import SetupConfigVariable
 from ci_bot.redaction import SettingContent, classify_secret_setting, is_name_of_secret
 
 SetupLevel = Literal["review", "apply", "full"]

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_bot.bot.setup.github_settings import LEVELS, SetupLevel
-from ci_bot.bot.setup.plan_files import PlannedSetupFile
+from ci_bot.bot.cli.setup.github_settings import LEVELS, SetupLevel
+from ci_bot.bot.cli.setup.plan_files import PlannedSetupFile
 
 # `new` is written, `changed` is one of ours that is written again, `moved` an edited one in which
 # only pins move. `edited`, `same` and `kept` stay as they are, and a `foreign` one refuses the run.

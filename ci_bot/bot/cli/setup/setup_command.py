@@ -10,22 +10,21 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from ci_bot.bot.report import CANNOT_WRITE, TextPage, find_resource, make_text_page
-from ci_bot.bot.setup.compare_files import (
+from ci_bot.bot.cli.setup.compare_files import (
     ComparedSetupFile,
     SetupSignature,
     compare_setup_files,
     is_setup_file_unedited,
     read_signature_of_setup_file,
 )
-from ci_bot.bot.setup.github_settings import SetupLevel
-from ci_bot.bot.setup.next_steps import (
+from ci_bot.bot.cli.setup.github_settings import SetupLevel
+from ci_bot.bot.cli.setup.next_steps import (
     RemainingSetupStep,
     list_notes_after_setup,
     list_remaining_setup_steps,
 )
-from ci_bot.bot.setup.open_pull_request import check_setup_pull_request, open_setup_pull_request
-from ci_bot.bot.setup.plan_files import (
+from ci_bot.bot.cli.setup.open_pull_request import check_setup_pull_request, open_setup_pull_request
+from ci_bot.bot.cli.setup.plan_files import (
     PLAIN,
     PlannedSetupFile,
     SetupActionRelease,
@@ -36,13 +35,14 @@ from ci_bot.bot.setup.plan_files import (
     plan_setup_files,
     read_action_release_of_setup_file,
 )
-from ci_bot.bot.setup.read_repository import (
+from ci_bot.bot.cli.setup.read_repository import (
     find_projects_for_setup,
     find_repository_root_for_setup,
     is_sqlmesh_project,
     read_repository_for_setup,
 )
-from ci_bot.bot.setup.repository_facts import WORKFLOWS
+from ci_bot.bot.cli.setup.repository_facts import WORKFLOWS
+from ci_bot.bot.report import CANNOT_WRITE, TextPage, find_resource, make_text_page
 from ci_bot.errors import EXIT_DONE, BadInput, BotError, RequestRefused
 from ci_bot.host import Machine
 
