@@ -42,6 +42,7 @@ from ci_bot.worker.runtime import (
     WorkerChannelToBot,
     WorkerStopRequest,
     delay_import_work,
+    early_imports,
     early_session,
     java,
 )
@@ -55,6 +56,14 @@ SMALL_PROJECT_FILES = 150
 MOST_CHARACTERS = 100_000
 # Where Hive's embedded metastore is, unless a project says otherwise: in the current directory.
 EMBEDDED_METASTORE = "metastore_db"
+# The program's name, and four descriptors. What follows is for a worker that starts early.
+_ARGUMENTS = 5
+_IMPORTED_EARLY = {
+    "review": ("ci_bot.worker.sqlmesh_compat", "ci_bot.worker.review.review_plan"),
+    "cleanup": ("ci_bot.worker.sqlmesh_compat", "ci_bot.worker.cleanup.remove_environment"),
+}
+# What most reviews need behind it: for seeds, unit tests, and queries that are tried.
+_PROBABLE = ("numpy", "duckdb", "pandas", "time_machine")
 _CONFIGURATION = ("bad_config", "no_config", "unknown_gateway")
 
 Words = Callable[[], Contract]
@@ -81,6 +90,11 @@ def main() -> None:
     # thousand models again and again; nearly all stay. An apply enables it when it builds.
     gc.disable()
     channel = WorkerChannelToBot.from_arguments(sys.argv[1:])
+    delay_import_work()
+    if is_early := len(sys.argv) > _ARGUMENTS:
+        line, activity = sys.argv[_ARGUMENTS:]
+        first, then = (_IMPORTED_EARLY[activity], _PROBABLE) if _may_import() else ((), ())
+        early_imports.import_until_request(int(line), first, then)
     try:
         request = channel.read_request()
     except UnfitEnvironmentName as error:
@@ -95,7 +109,8 @@ def main() -> None:
     end = EndOfWorkerSpark()
     limit_forks(request)
     disable_byte_code(request)
-    delay_import_work()
+    if is_early:
+        early_imports.reread_sqlmesh_constants()
     try:
         if isinstance(request, ScanRequest):
             answer: Contract = answer_scan_request(request)
@@ -114,6 +129,14 @@ def main() -> None:
     # Threads of SQLMesh's pools and of py4j must not keep an answered request waiting; the JVM
     # ends with the pipe to its standard input.
     os._exit(0)
+
+
+def _may_import() -> bool:
+    """Whether SQLMesh is there in a version that is supported; if not, the answer says so."""
+    try:
+        return is_supported(metadata.version("sqlmesh"))
+    except metadata.PackageNotFoundError:
+        return False
 
 
 def limit_forks(request: AnyRequest) -> None:
@@ -186,7 +209,7 @@ def perform_request(
         from ci_bot.worker.review import review_plan
 
         # No code of the project runs before this line or beside the scan.
-        channel.wait_for_second()
+        channel.wait_for_second(_PROBABLE)
     imports.add_search_paths_of_worker(request.workplace.python_path)
     sqlmesh_compat.guard_sqlmesh_macro_evaluation()
     sqlmesh_compat.skip_sqlmesh_cache_writes(

@@ -19,7 +19,7 @@ from ci_bot.bot.actions.comment_command import USAGE
 from ci_bot.bot.cli.commands import command_group
 from ci_bot.bot.report import words
 from ci_bot.bot.report.model import lineage
-from ci_bot.bot.sandbox.launch import NEVER_PREFIXES
+from ci_bot.bot.sandbox.start_command import NEVER_PREFIXES
 from tests import reference_page
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,9 +18,9 @@ import pytest
 from ci_bot.bot.sandbox import (
     SandboxedWorkerTimedOut,
     SandboxVariables,
-    build_sandboxed_environment,
 )
 from ci_bot.bot.sandbox.deadline import SandboxCancelToken
+from ci_bot.bot.sandbox.launch import build_sandboxed_environment
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.messages import ApplyRequest
 from tests.conftest import missing

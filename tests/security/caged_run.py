@@ -15,4 +15,4 @@ if __name__ == "__main__":
     user = ContainerUser(uid=int(uid), gid=int(gid), java_home="/nonexistent")
     around = replace(make_process_machine(), worker_user=user, python=python)
     keep_secrets_of_action(os.environ, CREDENTIALS)
-    sys.exit(run_action_in_workflow(around))
+    sys.exit(run_action_in_workflow(around, starts_early=True))

@@ -81,7 +81,7 @@ def run_command() -> None:
             )
         # Before anything is started, and before anything of a project is read.
         keep_secrets_of_action(os.environ, CREDENTIALS)
-        return run_action_in_workflow(machine)
+        return run_action_in_workflow(machine, starts_early=True)
 
     run_command_guarded(begin_workflow)
 

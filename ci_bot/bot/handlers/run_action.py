@@ -6,6 +6,7 @@ Heavy packages are imported where they are needed, so that an event that needs n
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,10 +44,14 @@ _JOB_SECRETS = ("ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITH
 CREDENTIALS = (make_variable_name_of_input("github-token"), "INPUT_GITHUB-TOKEN", *_JOB_SECRETS)
 
 
-def run_action_in_workflow(machine: Machine) -> int:
+def run_action_in_workflow(machine: Machine, *, starts_early: bool = False) -> int:
     """Does what the event asks for; returns the exit code.
 
     An event that needs nothing ends before anything heavy is imported or GitHub is asked.
+
+    Args:
+        starts_early: Whether a worker may start before its request is made; this process has to
+            be the bot alone then.
     """
     try:
         _check_runs_in_container(machine)
@@ -61,6 +66,8 @@ def run_action_in_workflow(machine: Machine) -> int:
         _make_workflow_commands(machine, _make_redactor(machine)).annotate_notice(chosen.reason)
         return EXIT_DONE
     secrets = list_job_secrets(settings, machine.environ)
+    if starts_early:
+        _start_worker_of_activity(chosen, settings, machine, secrets)
     try:
         return _handle_activity(chosen, settings, machine, secrets)
     except (BotError, RunCancelled) as error:
@@ -96,6 +103,23 @@ def _check_runs_in_container(machine: Machine) -> None:
 
 def _runs_in_github_actions(machine: Machine) -> bool:
     return machine.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def _start_worker_of_activity(
+    chosen: activities.Activity,
+    settings: ActionSettings,
+    machine: Machine,
+    secrets: tuple[str, ...],
+) -> None:
+    """Has a worker import SQLMesh while this process imports its own modules and asks GitHub."""
+    if not isinstance(chosen, activities.Review | activities.Apply) or settings.inputs.requirements:
+        return
+    from ci_bot.bot.sandbox import start_early_worker_in_workflow
+
+    with suppress(BotError):  # whoever reads the inputs next reports what is wrong with them
+        start_early_worker_in_workflow(
+            machine, worker_env=settings.inputs.worker_env, secrets=secrets
+        )
 
 
 def _make_redactor(machine: Machine, secrets: tuple[str, ...] = ()) -> Redactor:

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
         handle_signals_of_sandbox,
         make_endless_sandbox_deadline,
     )
+    from ci_bot.bot.sandbox.early_worker import (
+        start_early_worker_in_workflow,
+        start_early_worker_on_laptop,
+    )
     from ci_bot.bot.sandbox.git_objects import GitBlob
     from ci_bot.bot.sandbox.git_program import NO_GIT
     from ci_bot.bot.sandbox.git_repository import FilesMissingInGit, GitFile, GitRepository
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
         SandboxIdentity,
         SandboxLaunch,
         SandboxVariables,
-        build_sandboxed_environment,
+        build_environment_on_machine,
         make_redactor_for_sandbox,
         parse_sandbox_variables,
         prepend_python_path_in_sandbox,
@@ -83,6 +87,7 @@ __getattr__ = open_on_demand(
         "git_objects": ["GitBlob"],
         "git_program": ["NO_GIT"],
         "git_repository": ["FilesMissingInGit", "GitFile", "GitRepository"],
+        "early_worker": ["start_early_worker_in_workflow", "start_early_worker_on_laptop"],
         "launch": [
             "MIB",
             "DOCKER_SOCKETS",
@@ -90,7 +95,7 @@ __getattr__ = open_on_demand(
             "SandboxLaunch",
             "CONTAINER_PATH",
             "SandboxVariables",
-            "build_sandboxed_environment",
+            "build_environment_on_machine",
             "parse_sandbox_variables",
             "make_redactor_for_sandbox",
             "prepend_python_path_in_sandbox",

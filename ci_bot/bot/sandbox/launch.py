@@ -19,10 +19,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ci_bot.bot.sandbox.start_command import (
+    CONTAINER_PATH,
+    NEVER_PREFIXES,
+    fix_worker_variables,
+    is_never_passed_on,
+)
 from ci_bot.errors import BadInput
 from ci_bot.protocol.files import PrivateDirectories
 from ci_bot.redaction import Redactor, list_encodings_of_secret, list_secret_values
+
+if TYPE_CHECKING:
+    from ci_bot.host import Machine
 
 MIB = 1024 * 1024
 DISK_RESERVE_BYTES = 1024 * MIB
@@ -111,12 +121,7 @@ def _limit_reserve_to_half(wanted: int, free: int) -> int:
     return wanted if wanted < free else free // 2
 
 
-CONTAINER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 DEFAULT_PREFIXES = ("SQLMESH_", "SPARK_", "PYSPARK_", "JAVA_", "HADOOP_")
-# What belongs to the runner, the action's inputs, and ourselves.
-NEVER_PREFIXES = ("GITHUB_", "ACTIONS_", "RUNNER_", "INPUT_", "CI_BOT_")
-# Read when a program starts, before any of our code: they would change the cage itself.
-NEVER_NAMES = frozenset({"LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "BASH_ENV", "ENV"})
 # Set by us; to name them in `worker-env` has no effect, so it is refused.
 _OURS = frozenset(
     {"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONUTF8", "NO_COLOR", "TERM"}
@@ -141,7 +146,7 @@ class SandboxVariables:
     def pass_on(self, name: str) -> bool:
         """Whether the project gets the variable: what it asks for, and what its engines read."""
         wanted = name.startswith(DEFAULT_PREFIXES) or self.requires_variable(name)
-        return wanted and not _may_variable_never_enter_sandbox(name)
+        return wanted and not is_never_passed_on(name)
 
 
 @dataclass(frozen=True)
@@ -244,19 +249,43 @@ def build_sandboxed_environment(
         variables[name] = value
     variables.setdefault("PYSPARK_PYTHON", python)
     variables |= {
-        "PATH": path,
+        **fix_worker_variables(path),
         "HOME": home,
         "TMPDIR": temporary,
-        "LANG": "C.UTF-8",
-        "LC_ALL": "C.UTF-8",
-        "PYTHONUTF8": "1",
-        "NO_COLOR": "1",
-        "TERM": "dumb",
-        "COLUMNS": "400",
-        "SQLMESH__DISABLE_ANONYMIZED_ANALYTICS": "true",
         **(fixed or {}),
     }
     return SandboxedEnvironment(variables, tuple(sorted(withheld)))
+
+
+def build_environment_on_machine(
+    machine: Machine,
+    *,
+    selection: SandboxVariables,
+    home: Path,
+    temporary: Path,
+    secrets: Iterable[str],
+    own_machine: bool = False,
+) -> SandboxedEnvironment:
+    """The environment that the worker gets on a machine.
+
+    Args:
+        home: Its private home; on a machine without a user for the worker the user's own counts.
+        own_machine: The project is the user's own: it sees what the user sees.
+
+    Raises:
+        BadInput: as `build_sandboxed_environment` does.
+    """
+    user = machine.worker_user
+    return build_sandboxed_environment(
+        machine.environ,
+        selection=SandboxVariables(prefixes=("",)) if own_machine else selection,
+        python=machine.python,
+        home=str(home) if user else machine.environ.get("HOME", str(home)),
+        temporary=str(temporary),
+        secrets=secrets,
+        path=CONTAINER_PATH if user else machine.environ.get("PATH", CONTAINER_PATH),
+        fixed={"JAVA_HOME": user.java_home} if user and user.java_home else None,
+    )
 
 
 def prepend_python_path_in_sandbox(
@@ -273,17 +302,11 @@ def prepend_python_path_in_sandbox(
     return {**variables, "PYTHONPATH": os.pathsep.join(path for path in searched if path)}
 
 
-def _may_variable_never_enter_sandbox(name: str) -> bool:
-    return name.startswith(NEVER_PREFIXES) or name in NEVER_NAMES
-
-
 def _find_problem_of_sandbox_variable(entry: str) -> str | None:
     if not _ENTRY.fullmatch(entry):
         return "is neither a name nor a prefix followed by `*`"
     name = entry.rstrip("*")
-    if _may_variable_never_enter_sandbox(name) or (
-        entry.endswith("*") and name.startswith(NEVER_PREFIXES)
-    ):
+    if is_never_passed_on(name) or (entry.endswith("*") and name.startswith(NEVER_PREFIXES)):
         return "is never given to the worker"
     if entry in _OURS:
         return "is set by the bot"
@@ -364,7 +387,7 @@ def _is_directory_sticky_for_sandbox(place: Path) -> bool:
     return place.is_dir() and bool(place.stat().st_mode & 0o1000)
 
 
-__all__ = ["SandboxIdentity", "SandboxLaunch", "SandboxLimits"]
+__all__ = ["CONTAINER_PATH", "SandboxIdentity", "SandboxLaunch", "SandboxLimits"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,6 +38,7 @@ from ci_bot.protocol.messages import Workplace
 PREFIX = "ci-bot-run-"
 
 _UNNAMED = ".ci-bot-new-"
+_HOME = "home"
 # A run must not spend its time on what others have left; the next one goes on.
 _MOST_SWEPT = 50
 # Runs beside each other that get a name which a later run will get again.
@@ -95,6 +96,11 @@ def _rename_run_directory_to_free(path: Path, prefix: str) -> Path:
             if not os.path.lexists(free):
                 return path.rename(free)
     return path.rename(path.with_name(prefix + path.name.removeprefix(_UNNAMED)))
+
+
+def predict_home_of_run(parent: Path) -> Path:
+    """The home of the worker in the next run; another one if a run beside it has that name."""
+    return parent / f"{PREFIX}1" / _HOME
 
 
 def remove_stale_run_directories(parent: Path) -> list[Path]:
@@ -297,7 +303,7 @@ def open_sandbox_workspace(
             # The worker passes through to what is its own; nobody else gets that far.
             os.chown(root, -1, identity.gid)
             root.chmod(0o710)
-        for name in ("home", "tmp", "cache", "scratch", "overlay"):
+        for name in (_HOME, "tmp", "cache", "scratch", "overlay"):
             (root / name).mkdir(mode=0o700)
             if identity is not None:
                 os.chown(root / name, identity.uid, identity.gid)
@@ -323,7 +329,7 @@ def open_sandbox_workspace(
             root=root,
             repository=repository,
             base=root / "base",
-            home=root / "home",
+            home=root / _HOME,
             temporary=root / "tmp",
             cache_dir=root / "cache",
             scratch_dir=root / "scratch",

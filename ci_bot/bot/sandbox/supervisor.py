@@ -20,6 +20,7 @@ from functools import partial
 from typing import Literal
 
 from ci_bot.bot.sandbox.deadline import SandboxCancelToken
+from ci_bot.bot.sandbox.early_worker import EarlyWorker, end_early_worker
 from ci_bot.bot.sandbox.launch import (
     SHARED_DIRECTORIES,
     SandboxDiskReserve,
@@ -310,6 +311,7 @@ def supervise_sandboxed_process(
     answer_file: int,
     pass_fds: Sequence[int] = (),
     beside: SecondSandboxedProcess | None = None,
+    early: EarlyWorker | None = None,
 ) -> EndedSandboxedProcess:
     """Run `command` to its end and beyond; returns when nothing of it is left.
 
@@ -324,17 +326,25 @@ def supervise_sandboxed_process(
         answer_file: A descriptor whose file must not grow beyond the limit for answers.
         pass_fds: Descriptors that the process inherits, besides its output and progress.
         beside: Started first, under the same watch; what is printed by both is one log.
+        early: A worker that waits, to go on in place of `command`. Without it one that waits ends.
 
     Raises:
         OSError: It could not be started.
         Cancelled: `watch.cancel` was set before the start.
     """
+    end_early_worker()
     known_before = frozenset(
-        process.process_key for process in read_table_of_sandboxed_processes().values()
+        process.process_key
+        for process in read_table_of_sandboxed_processes().values()
+        if early is None or process.pid != early.process.pid
     )
     watch.cancel.check_cancelled()
     with watch.cancel.defer_signal(), adopt_orphans_of_sandbox():
-        started = _start_sandboxed_processes(command, launch, pass_fds, beside)
+        started = (
+            _start_sandboxed_processes(command, launch, pass_fds, beside)
+            if early is None
+            else _go_on_with_early_worker(early, launch, beside)
+        )
         family = SandboxedProcessFamily(
             started.process_ids, known_before=known_before, identity=launch.identity
         )
@@ -429,6 +439,23 @@ def _start_sandboxed_processes(
         if gate >= 0:
             os.close(gate)
     return _StartedSandboxedProcesses(first, second, log, progress, trace)
+
+
+def _go_on_with_early_worker(
+    early: EarlyWorker, launch: SandboxLaunch, beside: SecondSandboxedProcess | None
+) -> _StartedSandboxedProcesses:
+    """As `_start_sandboxed_processes`: the second process starts first, and opens the gate."""
+    with ExitStack() as ours:
+        second = None
+        if beside is not None:
+            second = _start_sandboxed_process(
+                *(beside.command, beside.launch, early.log_writer),
+                (*beside.pass_fds, early.gate),
+            )
+            ours.callback(_kill_sandboxed_process_alone, second)
+        early.hand_over(launch)
+        ours.pop_all()
+    return _StartedSandboxedProcesses(early.process, second, early.log, early.progress, early.trace)
 
 
 def _kill_sandboxed_process_alone(process: subprocess.Popen[bytes]) -> None:

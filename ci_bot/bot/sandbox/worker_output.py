@@ -18,7 +18,6 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
 
-from ci_bot.bot.sandbox.launch import SandboxLaunch
 from ci_bot.protocol.messages import Progress
 from ci_bot.redaction import Redactor
 
@@ -219,8 +218,6 @@ class SandboxedTracebackFilter:
         return text.strip() in ("", *_CHAINED)
 
 
-MODULE = "ci_bot.worker.runtime.load_trace"
-_FILE = Path(__file__).parents[2] / "worker" / "runtime" / "load_trace.py"
 _MOST_RECORDS = 500_000
 _MOST_BYTES = 64 * 1024 * 1024
 _LONGEST = 16_384
@@ -279,17 +276,6 @@ class SandboxedTraceReader:
     def started_java(self) -> bool:
         """Whether files of `JAVA_READS` may have been opened unseen."""
         return not self.programs.isdisjoint({"java", "spark-submit"})
-
-
-def list_trace_arguments_for_sandbox(launch: SandboxLaunch) -> dict[str, str | list[str]] | None:
-    """What the bootstrap gets about the trace; None if nothing is to be traced."""
-    if not launch.traced:
-        return None
-    return {
-        "module": MODULE,
-        "file": str(_FILE),
-        "roots": [str(root) for root in launch.traced],
-    }
 
 
 def list_files_opened_in_sandbox(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import tempfile
@@ -23,15 +22,17 @@ from ci_bot.bot.sandbox.deadline import (
     SandboxCancelToken,
     SandboxDeadline,
 )
+from ci_bot.bot.sandbox.early_worker import EarlyWorker, take_early_worker
 from ci_bot.bot.sandbox.launch import MIB, SandboxLaunch, SandboxLimits
 from ci_bot.bot.sandbox.run_directories import is_disk_of_sandbox_full
+from ci_bot.bot.sandbox.start_command import make_bootstrap_command, make_trace_arguments
 from ci_bot.bot.sandbox.supervisor import (
     EndedSandboxedProcess,
     SandboxWatchOptions,
     SecondSandboxedProcess,
     supervise_sandboxed_process,
 )
-from ci_bot.bot.sandbox.worker_output import SandboxedTraceReader, list_trace_arguments_for_sandbox
+from ci_bot.bot.sandbox.worker_output import SandboxedTraceReader
 from ci_bot.errors import FULL_DISK_HINT, LOG_HINT, RunCancelled, TimedOut, WorkerFailed
 from ci_bot.protocol.messages import Progress
 from ci_bot.redaction import Redactor
@@ -40,7 +41,6 @@ NOT_ASKED = "it was not asked"
 
 SUSPECT_CODE_ON_LOAD = "If the pull request changes code that runs on load, look there first."
 
-_BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 _STEP_CHARACTERS = 200
 
 
@@ -130,7 +130,10 @@ def run_worker_in_sandbox(
         on_progress(last[0])
 
     with ExitStack() as files:
-        request_file, answer = _write_request_into_sandbox(request, launch, files)
+        early = take_early_worker(launch)
+        if early is not None:
+            files.callback(early.process.kill)  # where it is not gone yet: it was never asked
+        request_file, answer = _write_request_into_sandbox(request, launch, files, early)
         beside = None
         if second is not None:
             question, reply = _write_request_into_sandbox(second.request, second.launch, files)
@@ -158,6 +161,7 @@ def run_worker_in_sandbox(
                 answer_file=answer,
                 pass_fds=(request_file, answer),
                 beside=beside,
+                early=early,
             )
         except OSError as error:
             raise make_start_failure_of_sandbox(launch, error) from error
@@ -181,16 +185,24 @@ def run_worker_in_sandbox(
 
 
 def _write_request_into_sandbox(
-    request: WorkerRequest, launch: SandboxLaunch, files: ExitStack
+    request: WorkerRequest,
+    launch: SandboxLaunch,
+    files: ExitStack,
+    early: EarlyWorker | None = None,
 ) -> tuple[int, int]:
     """The request, written, and an empty file for the answer.
 
-    Files without names: nobody can open them, only the worker has them, and nothing is left.
+    Files without names: nobody can open them, only the worker has them, and nothing is left. A
+    worker that waits has its own.
     """
     directory = launch.channel_directory
     request_file, answer = (
-        files.enter_context(tempfile.TemporaryFile(dir=directory))  # noqa: SIM115 - by `files`
-        for _ in range(2)
+        files.enter_context(file)
+        for file in (
+            (early.request, early.answer)
+            if early is not None
+            else (tempfile.TemporaryFile(dir=directory) for _ in range(2))  # noqa: SIM115 - by `files`
+        )
     )
     request_file.write(request.to_bytes())
     request_file.flush()
@@ -221,18 +233,16 @@ def make_sandboxed_command(
     launch: SandboxLaunch, arguments: Sequence[str], *, script: Path | None = None
 ) -> list[str]:
     """The command that starts the worker's module, or a script of ours, inside the cage."""
-    config = {
-        "parent": os.getpid(),
+    interpreter = make_bootstrap_command(
+        launch.python,
         # The limit counts the user's processes everywhere, so only a user of its own can have it.
-        "processes": launch.limits.processes if launch.identity is not None else None,
-        "overlay": None if launch.overlay is None else str(launch.overlay),
-        "search_path": list(launch.search_path),
-        "module": launch.module if script is None else None,
-        "bounds": dict(launch.bounds),
-        "trace": list_trace_arguments_for_sandbox(launch),
-    }
-    # -X utf8: with -I, Python ignores PYTHONUTF8.
-    interpreter = [launch.python, "-I", "-X", "utf8", str(_BOOTSTRAP), json.dumps(config)]
+        processes=launch.limits.processes if launch.identity is not None else None,
+        overlay=None if launch.overlay is None else str(launch.overlay),
+        search_path=launch.search_path,
+        module=launch.module if script is None else None,
+        bounds=launch.bounds,
+        trace=make_trace_arguments(launch.traced) if launch.traced else None,
+    )
     return [*interpreter, "{trace}", *([] if script is None else [str(script)]), *arguments]
 
 

@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ci_bot.bot.sandbox import (
-    CONTAINER_PATH,
     DOCKER_SOCKETS,
     GitRepository,
     SandboxCancelToken,
     SandboxDeadline,
     SandboxIdentity,
     SandboxLaunch,
-    SandboxVariables,
-    build_sandboxed_environment,
+    build_environment_on_machine,
     list_search_path_of_sandbox,
     open_sandbox_workspace,
     parse_sandbox_variables,
@@ -74,17 +72,13 @@ def open_worker_client(
         ) as workspace,
         cancel.set_last_act(workspace.remove_in_background),
     ):
-        environment = build_sandboxed_environment(
-            machine.environ,
-            selection=SandboxVariables(prefixes=("",)) if options.own_machine else variables,
-            python=machine.python,
-            home=str(workspace.home)
-            if identity
-            else machine.environ.get("HOME", str(workspace.home)),
-            temporary=str(workspace.temporary),
+        environment = build_environment_on_machine(
+            machine,
+            selection=variables,
+            home=workspace.home,
+            temporary=workspace.temporary,
             secrets=options.secrets,
-            path=CONTAINER_PATH if identity else machine.environ.get("PATH", CONTAINER_PATH),
-            fixed={"JAVA_HOME": user.java_home} if user and user.java_home else None,
+            own_machine=options.own_machine,
         )
         searched = [str(workspace.repository / path) for path in python_path]
         launch = SandboxLaunch(

@@ -8,6 +8,7 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.worker.runtime import (
+        early_imports,
         early_session,
         imports,
         java,
@@ -55,6 +56,7 @@ __getattr__ = open_on_demand(
             "WorkerStopRequest",
             "cancel_spark_jobs_of_worker",
         ],
+        "early_imports": [],
         "early_session": [],
         "java_process": ["WATCH"],
         "imports": ["delay_import_work"],

@@ -29,6 +29,8 @@ _STARTERS = ("popen_spawn_posix.py", "popen_forkserver.py", "popen_loky_posix.py
 _INTERPRETERS = frozenset({"_interpreters", "_xxsubinterpreters"})
 _own = threading.local()
 _told: set[str] = set()
+# The function that takes the roots of a trace that was started without.
+_rootless: list[Callable[[Sequence[str]], None]] = []
 
 
 @contextmanager
@@ -49,12 +51,19 @@ def list_files_in_load_trace() -> frozenset[str]:
     return frozenset(_told)
 
 
-def install_load_trace(descriptor: int, roots: Sequence[str]) -> None:
+def name_load_trace_roots(roots: Sequence[str]) -> None:
+    """Names the roots of a trace that was started without; reports what was opened below them."""
+    while _rootless:
+        _rootless.pop()(roots)
+
+
+def install_load_trace(descriptor: int, roots: Sequence[str] | None) -> None:
     """Starts the trace.
 
     Args:
         descriptor: The pipe to the bot.
-        roots: Absolute directories; files outside of them are not reported.
+        roots: Absolute directories; files outside of them are not reported. None: they are named
+            later, before anything of them is loaded (`name_load_trace_roots`).
     """
     # A JVM that kept it open would keep the bot waiting.
     os.set_inheritable(descriptor, False)
@@ -106,12 +115,38 @@ def _find_source_of_code_in_load_trace(code: Any) -> str | None:
     return None if name is None or name.startswith("<") else name
 
 
-def _make_load_trace_reporter(descriptor: int, roots: Sequence[str]) -> Callable[[Any], None]:
+def _make_load_trace_reporter(
+    descriptor: int, roots: Sequence[str] | None
+) -> Callable[[Any], None]:
     """Makes the function that reports each file below `roots` once, by its name and by its link's
     target.
     """
-    below = tuple(f"{root.rstrip(os.sep)}{os.sep}" for root in roots)
+    below: tuple[str, ...] | None = None
+    waiting: list[tuple[tuple[str, ...], str | None]] = []
     known: set[str] = set()
+
+    def write_records(names: tuple[str, ...], ending: str | None) -> None:
+        if below is None:
+            waiting.append((names, ending))
+            return
+        for found in names:
+            if found.startswith(below):
+                _write_load_trace_record(descriptor, FILE, found)
+                _told.add(found)
+        if ending is not None:
+            _write_load_trace_record(descriptor, ENDING, ending)
+
+    def name_roots(directories: Sequence[str]) -> None:
+        nonlocal below
+        below = tuple(f"{root.rstrip(os.sep)}{os.sep}" for root in directories)
+        for names, ending in waiting:
+            write_records(names, ending)
+        waiting.clear()
+
+    if roots is None:
+        _rootless.append(name_roots)
+    else:
+        name_roots(roots)
 
     def report_file(name: Any) -> None:
         if name is None or isinstance(name, int) or getattr(_own, "looking", False):
@@ -123,13 +158,11 @@ def _make_load_trace_reporter(descriptor: int, roots: Sequence[str]) -> Callable
             return
         if path in known:
             return
-        for found in _list_path_names_for_load_trace(path):
-            if found.startswith(below):
-                _write_load_trace_record(descriptor, FILE, found)
-                _told.add(found)
-        if path != text and not os.path.lexists(path):
-            # Relative to a directory that was opened before; no event names it.
-            _write_load_trace_record(descriptor, ENDING, os.path.normpath(text))
+        # Relative to a directory that was opened before; no event names it.
+        unseen = path != text and not os.path.lexists(path)
+        write_records(
+            _list_path_names_for_load_trace(path), os.path.normpath(text) if unseen else None
+        )
         # Only now: a failed report must be tried again.
         known.add(path)
 

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from ci_bot.protocol.base import Contract
 from ci_bot.protocol.messages import REQUEST, AnyRequest
 from ci_bot.redaction import shorten_redacted
+from ci_bot.worker.runtime.early_imports import import_until_readable
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -81,7 +82,7 @@ class WorkerChannelToBot:
 
         Args:
             arguments: `sys.argv[1:]`, as the bot starts the worker: three descriptor numbers, and
-                that of the gate if there is one.
+                that of the gate if there is one. What follows is for `early_imports.py`.
         """
         request_fd, answer, progress, *gate = (int(argument) for argument in arguments[:4])
         for stream in (sys.stdout, sys.stderr):
@@ -90,8 +91,14 @@ class WorkerChannelToBot:
             request_fd=request_fd, answer=answer, progress=progress, gate=next(iter(gate), -1)
         )
 
-    def wait_for_second(self) -> None:
-        """Returns when the process beside this one has ended."""
+    def wait_for_second(self, probable: Sequence[str] = ()) -> None:
+        """Returns when the process beside this one has ended.
+
+        Args:
+            probable: Modules to import as long as it has not.
+        """
+        if self._gate >= 0:
+            import_until_readable(self._gate, probable)
         while self._gate >= 0 and os.read(self._gate, _CHUNK):
             pass
 

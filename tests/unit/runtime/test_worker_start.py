@@ -28,6 +28,11 @@ def test_start__bot_imports_no_report_before_it_asks_a_worker(activity: str) -> 
     assert list_imported(f"ci_bot.bot.worker_client.{activity}", LATE) == []
 
 
+def test_early_worker__is_started_before_anything_is_imported() -> None:
+    late = ("click", "pydantic", "ruamel", "ci_bot.protocol.base", "ci_bot.redaction.redactor")
+    assert list_imported("ci_bot.bot.sandbox.early_worker", late) == []
+
+
 def list_imported(module: str, watched: tuple[str, ...]) -> list[str]:
     """Lists which of the watched modules the import of a module imports."""
     done = subprocess.run(
