@@ -125,7 +125,7 @@ def find_rule(id_: str) -> RuleSpec:
     Raises:
         UnknownRule: it has no page.
     """
-    return _read_page(id_)[0]
+    return _read_rule_with_page(id_)[0]
 
 
 def read_rule_page(id_: str) -> str:
@@ -134,7 +134,7 @@ def read_rule_page(id_: str) -> str:
     Raises:
         UnknownRule: it has no page.
     """
-    return _read_page(id_)[1]
+    return _read_rule_with_page(id_)[1]
 
 
 def find_rule_page(id_: str) -> Path:
@@ -209,7 +209,7 @@ def _find_page_folder() -> Path:
 
 
 @cache
-def _read_page(id_: str) -> tuple[RuleSpec, str]:
+def _read_rule_with_page(id_: str) -> tuple[RuleSpec, str]:
     if id_ not in _list_rule_ids():
         from difflib import get_close_matches
 

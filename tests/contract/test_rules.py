@@ -196,10 +196,10 @@ def test_rule__is_no_path(id_: str) -> None:
 def test_pages__are_read_in_less_than_15_ms_and_only_when_asked() -> None:
     spent = []
     for _ in range(7):
-        for cached in (rules._read_page, rules._list_rule_ids, rules._find_page_folder):
+        for cached in (rules._read_rule_with_page, rules._list_rule_ids, rules._find_page_folder):
             cached.cache_clear()
         find_rule("random")
-        assert rules._read_page.cache_info().currsize == 1
+        assert rules._read_rule_with_page.cache_info().currsize == 1
         start = time.process_time()
         assert len(list(RULES.values())) > 100
         spent.append(time.process_time() - start)

@@ -294,6 +294,6 @@ def _list_risky_template_tags(source: bytes | None) -> list[list[str]]:
     if "{{" not in text and "{%" not in text:
         return []
     # Few pull requests change a template, and Jinja's import would make every worker start later.
-    from ci_bot.bot.decision.template_tags import is_text_only_template, list_template_tags
+    from ci_bot.bot.decision.template_tags import is_jinja_template_harmless, list_template_tags
 
-    return [] if is_text_only_template(text) else list_template_tags(text)
+    return [] if is_jinja_template_harmless(text) else list_template_tags(text)

@@ -84,7 +84,7 @@ def describe_proof_that_clears_risk(diffs: Sequence[TableDiff]) -> str:
     rows = sum(diff.rows_prod or 0 for diff in diffs)
     readers = len(diffs) - 1
     with_them = (
-        f" and in {count_noun(readers, 'model')} that {_count_readers(readers)} it"
+        f" and in {count_noun(readers, 'model')} that {_choose_read_or_reads(readers)} it"
         if readers
         else ""
     )
@@ -94,7 +94,7 @@ def describe_proof_that_clears_risk(diffs: Sequence[TableDiff]) -> str:
     )
 
 
-def _count_readers(number: int) -> str:
+def _choose_read_or_reads(number: int) -> str:
     return "reads" if number == 1 else "read"
 
 

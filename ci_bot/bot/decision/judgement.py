@@ -117,22 +117,22 @@ def decide_by_risks(
     """Any blocker is No-Go, any high Review, anything less Go; an empty plan is no change."""
     blockers = [item for item in risks if item.severity == "blocker"]
     if blockers:
-        return "no_go", _list_reasons(blockers)
+        return "no_go", _list_decision_reasons(blockers)
     high = [item for item in risks if item.severity == "high"]
     if high:
-        return "review", _list_reasons(high)
+        return "review", _list_decision_reasons(high)
     notes = [item for item in risks if item.severity in {"medium", "low"}]
     if is_empty_plan(facts):
         if facts.base_failures:
             return "no_changes", [
                 "It changes no file that SQLMesh reads.",
-                *_list_reasons(notes),
+                *_list_decision_reasons(notes),
             ]
         other = "prod" if facts.baseline == "state" else "the version that counts as prod"
         return "no_changes", [f"No model, statement or interval differs from {other}."]
     if notes:
         listed = count_noun(len(group_risks(notes)), "note")
-        return "go", [f"No rule found a problem; {listed}.", *_list_reasons(notes)]
+        return "go", [f"No rule found a problem; {listed}.", *_list_decision_reasons(notes)]
     return "go", [reports.SENTENCES.no_problem]
 
 
@@ -146,7 +146,7 @@ def is_empty_plan(facts: ReviewFacts | Report) -> bool:
     )
 
 
-def _list_reasons(risks: Sequence[Risk]) -> list[str]:
+def _list_decision_reasons(risks: Sequence[Risk]) -> list[str]:
     """A sentence for each question: the first place that it is about, and how many more."""
     groups = group_risks(risks)
     first = [

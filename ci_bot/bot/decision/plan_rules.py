@@ -74,7 +74,7 @@ def find_risk_of_broken_base(
     first = facts.base_failures[0]
     place = f"`{first.path}`" + (f" line {first.line}" if first.line else "") if first.path else ""
     where = f" ({place})" if place else ""
-    why = _shorten_message(first.message)
+    why = _shorten_failure_message(first.message)
     if first.project is None:  # else the message says whose it is
         why = f"{name_what_does_not_load(facts.base_failures)}{where}: {why}"
     if facts.project.models:
@@ -94,7 +94,7 @@ def find_risk_of_broken_base(
     )
 
 
-def _shorten_message(message: str) -> str:
+def _shorten_failure_message(message: str) -> str:
     """The part of a message that says what is wrong, as one sentence."""
     lines = [line.strip() for line in message.splitlines() if line.strip()] or [""]
     # SQLMesh says in the first line which file, perhaps more than once, and then what of it.

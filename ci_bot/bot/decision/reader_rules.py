@@ -310,7 +310,7 @@ def _list_removals_in_emptied_schemas(
 def _make_risk_of_foreign_removal(change: Change) -> Risk:
     """Prod has the model, and no file that this pull request changes has defined it."""
     read = (
-        f" {quote_names(change.readers)} still {_describe_readers(change)} it."
+        f" {quote_names(change.readers)} still {_choose_verb_of_readers(change)} it."
         if change.readers
         else ""
     )
@@ -334,7 +334,7 @@ def _make_risk_of_foreign_removal(change: Change) -> Risk:
     )
 
 
-def _describe_readers(change: Change) -> str:
+def _choose_verb_of_readers(change: Change) -> str:
     return "reads" if len(change.readers) == 1 else "read"
 
 
@@ -343,7 +343,7 @@ def _make_risk_of_removal(change: Change, outside: Sequence[str]) -> Risk:
         return make_risk(
             MODEL_REMOVED,
             f"The model is removed, and {quote_names(change.readers)} still "
-            f"{_describe_readers(change)} it.",
+            f"{_choose_verb_of_readers(change)} it.",
             READ_NO_MORE,
             severity="blocker",
             model=change.model,

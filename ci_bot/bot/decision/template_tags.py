@@ -71,7 +71,7 @@ def list_template_tags(template: str) -> list[list[str]]:
     return tags
 
 
-def is_text_only_template(template: str) -> bool:
+def is_jinja_template_harmless(template: str) -> bool:
     """Whether nothing in a template can run more than macros and functions that are there.
 
     A template that cannot be parsed, and one that holds what this list does not know, is not.

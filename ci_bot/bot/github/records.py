@@ -174,23 +174,23 @@ def read_entries_of_github_answer(data: Any, path: str | None = None) -> list[An
 
 def read_field_of_github_answer(data: Any, path: str, kind: type[T]) -> T:
     """The value at a dotted path, which must be of this type."""
-    value = _get_value_at_path(data, path)
-    if not _is_of_kind(value, kind):
+    value = _get_json_value_at_path(data, path)
+    if not _has_json_type(value, kind):
         raise GitHubAnswerError(f"lacks `{path}`")
     return value  # type: ignore[no-any-return]  # `_is` has looked
 
 
 def read_optional_field_of_github_answer(data: Any, path: str, kind: type[T]) -> T | None:
     """The value at a dotted path; None if it is absent or of another type."""
-    value = _get_value_at_path(data, path)
-    return value if _is_of_kind(value, kind) else None
+    value = _get_json_value_at_path(data, path)
+    return value if _has_json_type(value, kind) else None
 
 
-def _is_of_kind(value: Any, kind: type) -> bool:
+def _has_json_type(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and not (kind is int and isinstance(value, bool))
 
 
-def _get_value_at_path(data: Any, path: str) -> Any:
+def _get_json_value_at_path(data: Any, path: str) -> Any:
     for key in path.split("."):
         if not isinstance(data, Mapping):
             return None

@@ -104,7 +104,7 @@ class ApplyHandler(Handler[activities.Apply]):
         document = (
             _request_apply(client, {**wanted, "probe": True}, publisher)
             if command.probe
-            else _apply_with_progress(wanted, publisher, client, marker)
+            else _apply_and_post_progress(wanted, publisher, client, marker)
         )
         if _is_run_being_killed(document):
             return _publish_outcome(
@@ -203,7 +203,7 @@ def _find_pull_closed_while_applying(
     return None if pull.open else pull
 
 
-def _apply_with_progress(
+def _apply_and_post_progress(
     wanted: applying.WantedWorkerApply,
     publisher: HandlerPublisher,
     client: WorkerClient,

@@ -231,7 +231,7 @@ def publish_apply(
         post_result,
     )
     if publisher.own_review is not None and document.result in ("applied", "failed"):
-        end = ApplyEnd(_describe_end(document), failed=document.result == "failed")
+        end = ApplyEnd(_describe_apply_result(document), failed=document.result == "failed")
         publisher.write_check(publisher.own_review, end)
     if posted and document.result in ("applied", "failed"):
         _notify_of_apply(publisher, document)
@@ -250,10 +250,12 @@ def _refuse_apply_without_reviewed_sets(document: ApplyDocument) -> ApplyRefusal
 
 
 def _notify_of_apply(publisher: HandlerPublisher, document: ApplyDocument) -> None:
-    _post_note_on_apply(publisher, document.result, _describe_end(document), document.plan_id)
+    _post_note_on_apply(
+        publisher, document.result, _describe_apply_result(document), document.plan_id
+    )
 
 
-def _describe_end(document: ApplyDocument) -> str:
+def _describe_apply_result(document: ApplyDocument) -> str:
     """What came of an apply, as sentences."""
     if document.result == "applied":
         return summarize_evidence(document)

@@ -27,7 +27,7 @@ from ci_bot.bot.handlers.pull_request_context import (
     make_change_author_finder,
 )
 from ci_bot.bot.handlers.review import (
-    explain_strict_policy,
+    explain_why_policy_lowers_no_severity,
     read_plan_flags,
 )
 from ci_bot.bot.worker_client import (
@@ -93,7 +93,9 @@ def review_again_in_apply_run(
         ),
         executor_hour_price=inputs.executor_hour_price,
         python_path=inputs.python_path,
-        no_lighter=explain_strict_policy(pull, None, checked_out=client.git.read_head()),
+        no_lighter=explain_why_policy_lowers_no_severity(
+            pull, None, checked_out=client.git.read_head()
+        ),
         find_authors=make_change_author_finder(github, pull.number, pull.head_sha),
         wish=wish,
     )

@@ -71,7 +71,9 @@ def check_gate_of_owner_command(
         Refused: a condition is unmet, or what is checked out does not say who owns a model.
     """
     check_gate_is_met(against)
-    untrusted = review.explain_strict_policy(pull, None, checked_out=client.git.read_head())
+    untrusted = review.explain_why_policy_lowers_no_severity(
+        pull, None, checked_out=client.git.read_head()
+    )
     if untrusted is not None:
         raise RequestRefused(
             f"Who owns a model is not known here. {untrusted}",

@@ -54,7 +54,7 @@ from ci_bot.protocol.review_report import Report
 # can be pointed at it for a minute. What is merged into the default branch, others have seen.
 
 
-def explain_strict_policy(
+def explain_why_policy_lowers_no_severity(
     pull: PullRequest | None, activity: activities.Review | None, *, checked_out: str
 ) -> str | None:
     """Why this run's policy makes nothing lighter, as a sentence; None if it may.
@@ -249,7 +249,9 @@ def make_report_of_review_run(
     """The report, also if the worker failed: then it holds the failure."""
     options = replace(
         make_options_of_review_run(activity, settings, publisher.environment, commits, pull),
-        no_lighter=explain_strict_policy(pull, activity, checked_out=client.git.read_head()),
+        no_lighter=explain_why_policy_lowers_no_severity(
+            pull, activity, checked_out=client.git.read_head()
+        ),
         find_authors=make_change_author_finder(github, activity.number, commits.head),
     )
     now = publisher.machine.format_timestamp()

@@ -39,11 +39,11 @@ NO_ACCOUNT = "must be a login or `organization/team` of GitHub"
 _GIT = re.compile(r"(?<![\w.])git:")
 
 
-def _convert_to_list(value: Any) -> Any:
+def _convert_policy_value_to_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-def _convert_to_columns(value: Any) -> Any:
+def _convert_policy_value_to_columns(value: Any) -> Any:
     if value == "all":
         return None
     if not isinstance(value, list):
@@ -51,7 +51,7 @@ def _convert_to_columns(value: Any) -> Any:
     return value
 
 
-def _convert_to_date(value: Any) -> Any:
+def _convert_policy_value_to_date(value: Any) -> Any:
     if not isinstance(value, str) or not _DATE.fullmatch(value):
         raise ValueError("must be a date, as in 2027-03-31")
     try:
@@ -158,19 +158,21 @@ _Some = Field(min_length=1, max_length=500)
 _Words = Annotated[
     list[_Word],
     _Some,
-    BeforeValidator(_convert_to_list, json_schema_input_type=str | list[str]),
+    BeforeValidator(_convert_policy_value_to_list, json_schema_input_type=str | list[str]),
 ]
 
 Day = Annotated[
     date,
-    BeforeValidator(_convert_to_date, json_schema_input_type=str),
+    BeforeValidator(_convert_policy_value_to_date, json_schema_input_type=str),
     WithJsonSchema({"type": "string", "format": "date"}),
 ]
 
 Rules = Annotated[
     list[RuleName],
     _Some,
-    BeforeValidator(_convert_to_list, json_schema_input_type=RuleName | list[RuleName]),
+    BeforeValidator(
+        _convert_policy_value_to_list, json_schema_input_type=RuleName | list[RuleName]
+    ),
     Field(description="A rule's id, or a list of them."),
 ]
 
@@ -179,7 +181,7 @@ PolicyReason = Annotated[_Word, Field(description="Why; shown with every finding
 Models = Annotated[
     list[_Selection],
     _Some,
-    BeforeValidator(_convert_to_list, json_schema_input_type=str | list[str]),
+    BeforeValidator(_convert_policy_value_to_list, json_schema_input_type=str | list[str]),
     Field(description="Models in SQLMesh's selector syntax: names with *, tag:x, +m+, &, |, ^."),
 ]
 
@@ -196,7 +198,9 @@ Targets = Annotated[
 Deeds = Annotated[
     list[StatementDeed],
     _Some,
-    BeforeValidator(_convert_to_list, json_schema_input_type=StatementDeed | list[StatementDeed]),
+    BeforeValidator(
+        _convert_policy_value_to_list, json_schema_input_type=StatementDeed | list[StatementDeed]
+    ),
     Field(description="What may be done to them."),
 ]
 
@@ -207,7 +211,7 @@ Schemas = Annotated[
 Accounts = Annotated[
     list[_Account],
     _Some,
-    BeforeValidator(_convert_to_list, json_schema_input_type=str | list[str]),
+    BeforeValidator(_convert_policy_value_to_list, json_schema_input_type=str | list[str]),
     Field(description="Logins, and teams as organization/team."),
 ]
 
@@ -215,14 +219,16 @@ Accounts = Annotated[
 ReaderOwners = Annotated[
     list[Annotated[_Word, AfterValidator(_validate_policy_owner)]],
     Field(min_length=1, max_length=20),
-    BeforeValidator(_convert_to_list, json_schema_input_type=str | list[str]),
+    BeforeValidator(_convert_policy_value_to_list, json_schema_input_type=str | list[str]),
     Field(description="Whom to ask: logins, teams as organization/team, or e-mail addresses."),
 ]
 
 # None: all of them. An empty list reads which rows there are, as COUNT(*) does.
 _ReadColumns = Annotated[
     Annotated[list[_Word], Field(max_length=2_000)] | None,
-    BeforeValidator(_convert_to_columns, json_schema_input_type=list[str] | Literal["all"]),
+    BeforeValidator(
+        _convert_policy_value_to_columns, json_schema_input_type=list[str] | Literal["all"]
+    ),
 ]
 
 
@@ -423,12 +429,12 @@ class ExposureEntry(PolicyEntry):
         return self
 
 
-def _replace_none_by_list(value: Any) -> Any:
+def _replace_empty_policy_key_by_list(value: Any) -> Any:
     """A key without a value is an empty list."""
     return [] if value is None else value
 
 
-_Entries = BeforeValidator(_replace_none_by_list)
+_Entries = BeforeValidator(_replace_empty_policy_key_by_list)
 
 
 class PolicyFile(_PolicyPart):

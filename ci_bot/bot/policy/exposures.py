@@ -118,7 +118,7 @@ def read_exposures_listed_by_policy(
     return tuple(found)
 
 
-def _convert_to_texts(value: Any) -> Any:
+def _list_exposure_texts(value: Any) -> Any:
     return [value] if isinstance(value, str) else [] if value is None else value
 
 
@@ -130,7 +130,7 @@ def _validate_exposure_text(text: str) -> str:
 
 
 _Text = Annotated[str, Field(max_length=500), AfterValidator(_validate_exposure_text)]
-_Texts = Annotated[list[_Text], Field(max_length=500), BeforeValidator(_convert_to_texts)]
+_Texts = Annotated[list[_Text], Field(max_length=500), BeforeValidator(_list_exposure_texts)]
 
 
 class _FilePart(BaseModel):

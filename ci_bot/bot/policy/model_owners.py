@@ -187,7 +187,11 @@ class AcceptancesByOwners:
     def _still_holds(self, item: Acceptance, risk: Risk) -> bool:
         same = self.fingerprints.get(item.model) == item.fingerprint
         seen = (risk.subject or "") in item.subjects
-        return same and seen and _rank_severity(risk.severity) >= _rank_severity(item.severity)
+        return (
+            same
+            and seen
+            and _rank_accepted_severity(risk.severity) >= _rank_accepted_severity(item.severity)
+        )
 
 
 def list_fingerprints_for_acceptances(changes: Sequence[Change]) -> dict[str, str]:
@@ -216,5 +220,5 @@ def mark_accepted_by_owner(risk: Risk, item: Acceptance) -> Risk:
     )
 
 
-def _rank_severity(severity: Severity) -> int:
+def _rank_accepted_severity(severity: Severity) -> int:
     return _HEAVIEST_FIRST.index(severity)

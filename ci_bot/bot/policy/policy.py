@@ -217,10 +217,12 @@ def is_policy_entry_on_path(entry: ScopedEntry, path: str | None) -> bool:
 
 def is_target_of_policy_entry(patterns: Iterable[str], target: Sequence[str]) -> bool:
     """Whether a table's name, part by part, is one of these: `audit.*` is no `prod.audit.x`."""
-    return any(_matches_each_part(pattern.lower().split("."), target) for pattern in patterns)
+    return any(
+        _does_model_pattern_match_parts(pattern.lower().split("."), target) for pattern in patterns
+    )
 
 
-def _matches_each_part(pattern: Sequence[str], target: Sequence[str]) -> bool:
+def _does_model_pattern_match_parts(pattern: Sequence[str], target: Sequence[str]) -> bool:
     return len(pattern) == len(target) and all(map(fnmatchcase, target, pattern))
 
 

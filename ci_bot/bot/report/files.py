@@ -95,7 +95,7 @@ def write_within(
         try:
             _give_to_owner(place, owner)
             written = {
-                file: _replace_file(place, file, parts, owner)
+                file: _replace_report_file(place, file, parts, owner)
                 for file, parts in _list_report_files(name, document, texts)
             }
         finally:
@@ -149,7 +149,9 @@ def _name_document(name: str) -> str:
     return f"{name}.json"
 
 
-def _replace_file(place: int, file: str, parts: Iterable[bytes], owner: os.stat_result) -> str:
+def _replace_report_file(
+    place: int, file: str, parts: Iterable[bytes], owner: os.stat_result
+) -> str:
     """Puts a new file into the open directory `place`, over whatever has this name.
 
     Returns:

@@ -328,7 +328,7 @@ _NAMED = 2
 _QUOTED = re.compile(r"'?((?:\"[^\"`\s]+\"\.){1,3}\"[^\"`\s]+\")'?")
 
 
-def unify_spelling(text: str, models: Collection[str]) -> str:
+def unify_model_names_in_text(text: str, models: Collection[str]) -> str:
     """`text` in which quoted names of these models are written as everywhere else.
 
     What is no model of the report stays as it is: a table of the warehouse has no other name.

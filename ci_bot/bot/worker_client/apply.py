@@ -122,11 +122,11 @@ def request_apply_from_worker(
             plan_id=plan_id,
         )
     if isinstance(answer, ApplyDocument):
-        return _add_last_step(answer, last[0]) if last else answer
+        return _add_last_apply_step(answer, last[0]) if last else answer
     return make_failed_apply_document(answer, environment=request.environment, plan_id=plan_id)
 
 
-def _add_last_step(document: ApplyDocument, last: ApplyStep) -> ApplyDocument:
+def _add_last_apply_step(document: ApplyDocument, last: ApplyStep) -> ApplyDocument:
     """The document that a worker had left for the case of its death may be a step behind."""
     failure = document.failure
     if document.reason_code != "worker_ended" or failure is None:

@@ -130,7 +130,7 @@ def _write_base_cache_whole(file: Path, text: str) -> None:
 # Unit tests that fail: did they fail on the base branch, before this pull request?
 
 
-def compare_tests_with_base(
+def compare_failed_tests_with_base_branch(
     client: WorkerClient, facts: ReviewFacts, base: str | None, owner: Owner
 ) -> ReviewFacts:
     """The same facts; each failing unit test says how it ends on the base branch.

@@ -16,7 +16,7 @@ from ci_bot.bot.decision import (
 )
 from ci_bot.bot.policy import ChangeAuthors, PolicyWeighing, describe_stale_policy_exposures
 from ci_bot.bot.sandbox import FilesMissingInGit, GitFile
-from ci_bot.bot.worker_client.base_branch import compare_tests_with_base
+from ci_bot.bot.worker_client.base_branch import compare_failed_tests_with_base_branch
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.failures import WORKER_ENDS, make_activity_failure_of_worker
 from ci_bot.bot.worker_client.review_facts import (
@@ -93,7 +93,9 @@ def request_review_and_judge(
         failure = make_activity_failure_of_worker(error, "plan", client.redactor)
         facts, baseline = question.make_failed_facts(failure), "state"
     team.check_selections(facts)
-    facts = compare_tests_with_base(client, facts, options.commits.base, options.owner)
+    facts = compare_failed_tests_with_base_branch(
+        client, facts, options.commits.base, options.owner
+    )
     found = _KnownFacts(facts, baseline, state_failure, changed, team)
     with client.deadline.extend_for_report():
         return _make_report(client, options, found, planned_at=planned_at)

@@ -110,7 +110,7 @@ def make_facts_of_failed_request(
 ) -> ReviewFacts:
     """The facts of a plan that failed: nothing is known, and nothing counts as passed."""
     reason = "The plan failed before this could be checked."
-    facts = _make_empty_facts(options, reason, projects=projects, gateway=gateway)
+    facts = _make_empty_review_facts(options, reason, projects=projects, gateway=gateway)
     return facts.model_copy(update={"failure": failure})
 
 
@@ -125,12 +125,12 @@ def make_facts_of_unplanned_request(
     """The facts if there is no plan, and the pull request is not why: the base branch does not
     load, or what the state holds of another project."""
     reason = f"{name_what_does_not_load(base_failures)}."
-    facts = _make_empty_facts(options, reason, projects=projects, gateway=gateway)
+    facts = _make_empty_review_facts(options, reason, projects=projects, gateway=gateway)
     known = list(base_failures)[:BASE_FAILURES]
     return facts.model_copy(update={"base_failures": known, "baseline": baseline})
 
 
-def _make_empty_facts(
+def _make_empty_review_facts(
     options: WorkerReviewOptions, reason: str, *, projects: Sequence[str], gateway: str | None
 ) -> ReviewFacts:
     return make_planless_facts(

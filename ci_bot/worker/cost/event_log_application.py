@@ -60,7 +60,7 @@ def find_table_written_in_event_log(plan: Mapping[str, Any]) -> str | None:
     """
     for node in iterate_event_log_nodes(plan):
         if any(sign in str(node.get("nodeName", "")) for sign in _WRITES):
-            found = _find_first_table(str(node.get("simpleString", "")))
+            found = _find_first_table_of_spark_plan(str(node.get("simpleString", "")))
             if found is not None:
                 return found
     return None
@@ -72,7 +72,11 @@ def find_tables_read_in_event_log(plan: Mapping[str, Any]) -> set[str]:
         found
         for node in iterate_event_log_nodes(plan)
         if "Scan" in str(node.get("nodeName", ""))
-        and (found := _find_first_table(f"{node.get('nodeName')} {node.get('simpleString')}"))
+        and (
+            found := _find_first_table_of_spark_plan(
+                f"{node.get('nodeName')} {node.get('simpleString')}"
+            )
+        )
     }
 
 
@@ -101,16 +105,16 @@ def _parse_range(line: str) -> Range | None:
 
 
 def _read_lower_bound(operator: str, text: str) -> datetime:
-    moment, step = _parse_moment(text)
+    moment, step = _parse_event_log_moment(text)
     return moment if operator == ">=" else moment + step
 
 
 def _read_upper_bound(operator: str, text: str) -> datetime:
-    moment, step = _parse_moment(text)
+    moment, step = _parse_event_log_moment(text)
     return moment + step if operator == "<=" else moment
 
 
-def _parse_moment(text: str) -> tuple[datetime, timedelta]:
+def _parse_event_log_moment(text: str) -> tuple[datetime, timedelta]:
     """Parses a moment, and the smallest step of its format."""
     try:
         moment = datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
@@ -122,7 +126,7 @@ def _parse_moment(text: str) -> tuple[datetime, timedelta]:
     )
 
 
-def _find_first_table(text: str) -> str | None:
+def _find_first_table_of_spark_plan(text: str) -> str | None:
     match = _TABLE.search(text.replace("`", ""))
     return f"{match[1]}.{match[2]}".lower() if match else None
 

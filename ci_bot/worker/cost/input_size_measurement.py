@@ -322,12 +322,12 @@ class InputSizes:
         leaves: list[Any] = []
         needed: set[str] = set()
         for each in plans:
-            needed |= _list_ids(each.output())
+            needed |= _list_spark_attribute_ids(each.output())
             for node in _iterate_spark_plan_nodes(each):
                 if node.children().isEmpty():
                     leaves.append(node)
                 else:
-                    needed |= _list_ids(node.references())
+                    needed |= _list_spark_attribute_ids(node.references())
         sizes = [self._count_bytes_read(leaf, needed) for leaf in leaves]
         return None if None in sizes else sum(size or 0 for size in sizes)
 
@@ -339,7 +339,7 @@ class InputSizes:
             size = int(files.sizeInBytes())
         if size >= UNKNOWN_SIZE:
             return None
-        if files is None or _read_format(leaf) not in _COLUMNAR:
+        if files is None or _read_input_file_format(leaf) not in _COLUMNAR:
             return size
         paths = files.inputFiles()
         share = self._share_of_columns(leaf, paths, needed)
@@ -367,14 +367,22 @@ class InputSizes:
         columns = str(leaf.output().mkString(_SEPARATOR)).split(_SEPARATOR)
         if len(columns) != len(fields):
             return 1.0
-        stored = self._read_stored_sizes(leaf, paths) if _read_format(leaf) == "parquet" else None
+        stored = (
+            self._read_stored_sizes(leaf, paths)
+            if _read_input_file_format(leaf) == "parquet"
+            else None
+        )
         sizes = [
             _measure_width_of_type(field["type"])
             if stored is None
             else stored.get(field["name"].lower(), 0)
             for field in fields
         ]
-        used = [size for text, size in zip(columns, sizes, strict=True) if _read_id(text) in needed]
+        used = [
+            size
+            for text, size in zip(columns, sizes, strict=True)
+            if _read_spark_attribute_id(text) in needed
+        ]
         return sum(used) / sum(sizes) if sum(sizes) else 1.0
 
     def _read_stored_sizes(self, leaf: Any, paths: Any) -> Mapping[str, int] | None:
@@ -391,7 +399,7 @@ class InputSizes:
         return self._columns[key]
 
 
-def _read_format(leaf: Any) -> str:
+def _read_input_file_format(leaf: Any) -> str:
     return str(leaf.relation().toString()).lower()
 
 
@@ -417,12 +425,12 @@ def _measure_width_of_nested_type(kind: Mapping[str, Any]) -> int:
     return _OTHER_WIDTH
 
 
-def _list_ids(attributes: Any) -> set[str]:
+def _list_spark_attribute_ids(attributes: Any) -> set[str]:
     """Returns the ids of Spark's columns; a column's name may add a number that is not an id."""
     return set(_ID.findall(str(attributes.mkString(_SEPARATOR))))
 
 
-def _read_id(attribute: str) -> str:
+def _read_spark_attribute_id(attribute: str) -> str:
     found = _ID.findall(attribute)
     return str(found[-1]) if found else ""
 

@@ -86,7 +86,9 @@ def collect_known_costs(
     models = {item.model for item in work}
     rows = ledger.list_runs(models)
     above = _map_tables_above(work, context, names) if rows else {}
-    upstream = UpstreamGrowthForCost(_list_new_tables(work, context) if above else {}, rows, above)
+    upstream = UpstreamGrowthForCost(
+        _list_tables_filled_by_applies(work, context) if above else {}, rows, above
+    )
     applied = list_past_runs_for_cost(rows, upstream.compute_input_growth)
     rest = {item.model: item.action == "full_refresh" for item in work if item.model not in applied}
     return KnownCosts(
@@ -106,7 +108,9 @@ def _make_accuracy_point(
     return fit_cost_line(counted[:_MOST_RUNS])
 
 
-def _list_new_tables(work: Sequence[Backfill], context: Context) -> dict[str, Backfill]:
+def _list_tables_filled_by_applies(
+    work: Sequence[Backfill], context: Context
+) -> dict[str, Backfill]:
     """Lists the tables that only applies have filled."""
     prod = context.state_reader.get_environment(c.PROD)
     of_prod = (

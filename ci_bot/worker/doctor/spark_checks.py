@@ -332,7 +332,7 @@ def _check_spark_jars(
         return ProjectCheck(
             name="jars",
             status="fail",
-            message=f"`spark.jars` names {_join_names(map(str, absent))}, {_NOT_READABLE}",
+            message=f"`spark.jars` names {_name_first_and_more(map(str, absent))}, {_NOT_READABLE}",
             fix="An earlier step has to download it into the workspace, readable for everybody; in "
             "the container that is /github/workspace.",
         )
@@ -419,6 +419,6 @@ def _iterate_spark_jars(directories: Iterable[Path]) -> Iterator[Path]:
         yield from sorted(directory.glob("*.jar"))
 
 
-def _join_names(names: Iterable[str]) -> str:
+def _name_first_and_more(names: Iterable[str]) -> str:
     first, *others = names
     return f"{first} and {len(others)} more" if others else first

@@ -183,7 +183,7 @@ def _explain_missing_module(error: BaseException, name: str, root: Path) -> Load
     elif beside is not None:
         hint = f"The module is in `{beside}`: name that directory in the input `python-path`."
         message = f"{who} `{name}`, which is not on the search path."
-    elif "." in name and _is_installed(top):
+    elif "." in name and _is_python_package_installed(top):
         hint = _PIN.format(top=top)
         message = f"{who} `{name}`, which the installed version of `{top}` does not have."
     else:
@@ -402,7 +402,7 @@ def _make_relative_path(file: str, root: Path) -> str | None:
     return None
 
 
-def _is_installed(name: str) -> bool:
+def _is_python_package_installed(name: str) -> bool:
     try:
         return util.find_spec(name) is not None
     except (ImportError, ValueError):

@@ -179,14 +179,14 @@ def add_witness_tests_to_review(
         made += 1
         test: WitnessTest | str = "the review makes tests of its first examples only"
         if made <= MOST_WITNESSES:
-            names = names or _map_tables_by_report_name({**inputs.before, **inputs.after})
+            names = names or _map_compared_tables_by_report_name({**inputs.before, **inputs.after})
             test = _make_witness_test(context, inputs, by_name[one.model], verdict.example, names)
         key = "no_witness" if isinstance(test, str) else "witness"
         found.append(one.model_copy(update={key: test}))
     return found
 
 
-def _map_tables_by_report_name(models: Mapping[str, Model]) -> dict[str, str]:
+def _map_compared_tables_by_report_name(models: Mapping[str, Model]) -> dict[str, str]:
     """Maps each model's report name to its table name; call it once, a large project takes time."""
     return {plain_name(fqn): one.name for fqn, one in models.items()}
 

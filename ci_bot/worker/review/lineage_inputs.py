@@ -428,8 +428,8 @@ class _ReviewedLineageReader:
             before=None
             if before is None or is_source
             else partial(read_definition_for_impact, before),
-            columns_before=_list_known_columns(before),
-            columns_after=_list_known_columns(node) if before is not None else None,
+            columns_before=_list_declared_columns_for_lineage(before),
+            columns_after=_list_declared_columns_for_lineage(node) if before is not None else None,
             changed={} if before is None else dict(list_retyped_columns(before, node, rows)),
             same_result=self._names.short_name(name) in self._same_result,
             executed=self._executed.get(self._names.short_name(name), frozenset()),
@@ -445,13 +445,13 @@ class _ReviewedLineageReader:
 
     def _read_columns(self, name: str) -> tuple[str, ...] | None:
         node = self._nodes.get(name)
-        after = _list_known_columns(node)
+        after = _list_declared_columns_for_lineage(node)
         if name not in self._before or after is None:
             return after
-        before = _list_known_columns(self._before[name])
+        before = _list_declared_columns_for_lineage(self._before[name])
         return None if before is None else tuple(dict.fromkeys((*before, *after)))
 
 
-def _list_known_columns(node: Model | None) -> tuple[str, ...] | None:
+def _list_declared_columns_for_lineage(node: Model | None) -> tuple[str, ...] | None:
     types = list_known_types(node) if node is not None else None
     return tuple(types) if types else None

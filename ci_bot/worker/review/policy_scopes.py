@@ -267,12 +267,14 @@ def _list_columns_of_both_versions(fqn: str, inputs: RuleInputs) -> list[str] | 
     """The columns of both sides of a changed model: those of others would have to be worked out."""
     if fqn not in inputs.direct | inputs.indirect | inputs.removed:
         return None
-    sides = [_list_known_columns(models.get(fqn)) for models in (inputs.before, inputs.after)]
+    sides = [
+        _list_columns_for_policy_scope(models.get(fqn)) for models in (inputs.before, inputs.after)
+    ]
     if None in sides:
         return None
     return list(dict.fromkeys(name for side in sides for name in side or ()))
 
 
-def _list_known_columns(model: Model | None) -> Sequence[str] | None:
+def _list_columns_for_policy_scope(model: Model | None) -> Sequence[str] | None:
     types = list_known_types(model)
     return None if types is None else tuple(types)

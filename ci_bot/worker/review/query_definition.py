@@ -86,7 +86,7 @@ def _render_incremental(node: SqlModel, code: str, macros: Sequence[str]) -> exp
         return None  # it asks for what dbt's does not
     try:
         template = JINJA_PARSER.parse(text)
-        used = {name for part in (text, *macros) for name in _names_in(part)}
+        used = {name for part in (text, *macros) for name in _iterate_template_names(part)}
         if any(name in _OBJECTS_OF_THE_RUN or _is_known_only_in_run(name) for name in used):
             return None
         branches = template.find_all((nodes.If, nodes.CondExpr))
@@ -98,7 +98,7 @@ def _render_incremental(node: SqlModel, code: str, macros: Sequence[str]) -> exp
     return found if isinstance(found, exp.Query) else None
 
 
-def _names_in(text: str) -> Iterator[str]:
+def _iterate_template_names(text: str) -> Iterator[str]:
     """Yields the names and attributes that a template uses."""
     tree = JINJA_PARSER.parse(text)
     yield from (found.name for found in tree.find_all(nodes.Name))

@@ -93,7 +93,7 @@ def make_rule_inputs(
             for path in load_trace.list_files_in_load_trace()
             if Path(path).is_relative_to(repository)
         ),
-        readers=_map_readers(after),
+        readers=_map_readers_of_models(after),
         default_dialect=context.default_dialect or "",
         row_counts=row_counts,
         forward_only_plan=flags.forward_only,
@@ -203,7 +203,7 @@ def _list_statements(planned: BuiltPlan | None) -> tuple[tuple[str, str, str], .
     )
 
 
-def _map_readers(models: Mapping[str, Model]) -> dict[str, set[str]]:
+def _map_readers_of_models(models: Mapping[str, Model]) -> dict[str, set[str]]:
     readers: dict[str, set[str]] = {}
     for name, model in models.items():
         for parent in model.depends_on:

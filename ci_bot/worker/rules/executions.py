@@ -211,7 +211,7 @@ def find_missed_changes(inputs: RuleInputs, readers: Iterable[str]) -> dict[str,
         tried += 1
         verdict = inputs.judged_models.judge_once(
             f"{name} above {', '.join(edited)}",
-            partial(_run_reader, inputs, inputs.after[name], edited, queries),
+            partial(_execute_reader_of_change, inputs, inputs.after[name], edited, queries),
         )
         if verdict.verdict == "differs":
             shown = inputs.names.short_name(name)
@@ -220,7 +220,7 @@ def find_missed_changes(inputs: RuleInputs, readers: Iterable[str]) -> dict[str,
     return missed
 
 
-def _run_reader(
+def _execute_reader_of_change(
     inputs: RuleInputs,
     reader: Model,
     edited: Mapping[str, tuple[Model, Model]],

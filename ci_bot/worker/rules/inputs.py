@@ -79,7 +79,7 @@ ReadFile = Callable[[str], bytes | None]
 ResultT = TypeVar("ResultT")
 
 
-def read_no_file(path: str) -> bytes | None:
+def read_file_of_absent_side(path: str) -> bytes | None:
     """Reads no file: the reader of a side without files."""
     return None
 
@@ -133,8 +133,8 @@ class RuleInputs:
     categories: Mapping[str, str | None] = field(default_factory=dict)
     forward_only: frozenset[str] = frozenset()
     changed_files: tuple[str, ...] | None = None
-    files_before: ReadFile = read_no_file
-    files_after: ReadFile = read_no_file
+    files_before: ReadFile = read_file_of_absent_side
+    files_after: ReadFile = read_file_of_absent_side
     config_before: ProjectConfigFacts | None = None
     config_after: ProjectConfigFacts | None = None
     statements: tuple[tuple[str, str, str], ...] = ()
@@ -246,16 +246,20 @@ def make_base_reader(directory: str | None, unread: Collection[str] = ()) -> Rea
     Args:
         unread: Files that the bot has found to be too large on either side of the change.
     """
-    return _make_reader([Path(directory)], unread) if directory else read_no_file
+    return (
+        _make_reader_of_checkout_files([Path(directory)], unread)
+        if directory
+        else read_file_of_absent_side
+    )
 
 
 def make_head_reader(workplace: Workplace, unread: Collection[str] = ()) -> ReadFile:
     """Makes a reader of the head's files; large files of a copy are links to the original."""
     linked = [Path(workplace.linked_to)] if workplace.linked_to else []
-    return _make_reader([Path(workplace.repository), *linked], unread)
+    return _make_reader_of_checkout_files([Path(workplace.repository), *linked], unread)
 
 
-def _make_reader(roots: list[Path], unread: Collection[str]) -> ReadFile:
+def _make_reader_of_checkout_files(roots: list[Path], unread: Collection[str]) -> ReadFile:
     """Makes a reader of regular files below the first root; it does not follow links out of all
     roots.
 

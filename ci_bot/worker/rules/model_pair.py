@@ -204,8 +204,12 @@ def iterate_pairs(inputs: RuleInputs, queries: ModelQueries) -> Iterator[ModelPa
     engines = {name: gateway.engine for name, gateway in gateways.items()}
     for name, after in inputs.after.items():
         before = inputs.before.get(name)
-        if before is not None and name not in inputs.from_base and _is_different(before, after):
-            readers = _list_readers(inputs, name)
+        if (
+            before is not None
+            and name not in inputs.from_base
+            and _is_model_different(before, after)
+        ):
+            readers = _list_readers_of_pair(inputs, name)
             yield ModelPair(
                 before,
                 after,
@@ -220,7 +224,7 @@ def iterate_pairs(inputs: RuleInputs, queries: ModelQueries) -> Iterator[ModelPa
         yield ModelPair(
             inputs.before[old],
             inputs.after[new],
-            _list_readers(inputs, new),
+            _list_readers_of_pair(inputs, new),
             queries,
             renamed=True,
             new_names=new_names,
@@ -237,7 +241,7 @@ def _list_whole_models(models: Mapping[str, Model], wanted: Iterable[str]) -> di
     }
 
 
-def _list_readers(inputs: RuleInputs, name: str) -> tuple[Model, ...]:
+def _list_readers_of_pair(inputs: RuleInputs, name: str) -> tuple[Model, ...]:
     return tuple(
         inputs.after[reader]
         for reader in sorted(inputs.readers.get(name, ()))
@@ -245,7 +249,7 @@ def _list_readers(inputs: RuleInputs, name: str) -> tuple[Model, ...]:
     )
 
 
-def _is_different(before: Model, after: Model) -> bool:
+def _is_model_different(before: Model, after: Model) -> bool:
     return before is not after and bool(
         before.data_hash != after.data_hash
         or before.metadata_hash != after.metadata_hash

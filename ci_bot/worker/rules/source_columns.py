@@ -368,15 +368,16 @@ def _is_mail_domain(node: exp.Expr) -> bool:
     if isinstance(node, exp.SplitPart):
         return (
             _is_at_sign(node.args.get("delimiter"))
-            and _parse_number(node.args.get("part_index")) in _LAST
+            and _read_literal_number(node.args.get("part_index")) in _LAST
         )
     if isinstance(node, exp.SubstringIndex):
         return (
-            _is_at_sign(node.args.get("delimiter")) and _parse_number(node.args.get("count")) == -1
+            _is_at_sign(node.args.get("delimiter"))
+            and _read_literal_number(node.args.get("count")) == -1
         )
     if isinstance(node, exp.Bracket):
         split = node.this
-        place = _parse_number(node.expressions[0]) if len(node.expressions) == 1 else None
+        place = _read_literal_number(node.expressions[0]) if len(node.expressions) == 1 else None
         first = node.args.get("offset") or 0
         return (
             isinstance(split, exp.Split | exp.RegexpSplit)
@@ -400,7 +401,7 @@ def _is_at_sign(node: exp.Expr | None) -> bool:
     return isinstance(node, exp.Literal) and node.name == "@"
 
 
-def _parse_number(node: exp.Expr | None) -> int | None:
+def _read_literal_number(node: exp.Expr | None) -> int | None:
     sign = -1 if isinstance(node, exp.Neg) else 1
     bare = node.this if isinstance(node, exp.Neg) else node
     return sign * int(bare.name) if isinstance(bare, exp.Literal) and bare.is_int else None

@@ -116,10 +116,14 @@ def find_statement_rule(item: JudgedEffect) -> RuleSpec:
     """Finds the rule of a statement's effect."""
     if item.effect.action == "code":
         return CODE
-    return SETTING if item.effect.action in ("sets", "fails") and _is_set(item) else STATEMENT
+    return (
+        SETTING
+        if item.effect.action in ("sets", "fails") and _is_spark_setting_statement(item)
+        else STATEMENT
+    )
 
 
-def _is_set(item: JudgedEffect) -> bool:
+def _is_spark_setting_statement(item: JudgedEffect) -> bool:
     return item.effect.kind.split()[0] == "SET"
 
 
@@ -252,7 +256,7 @@ class _ProjectTables:
         if fqn is None or fqn in self._inputs.from_base:
             return None
         sides = [
-            _list_column_names(models.get(fqn))
+            _list_column_names_of_model(models.get(fqn))
             for models in (self._inputs.before, self._inputs.after)
         ]
         if sides[0] is None or sides[1] is None:
@@ -260,7 +264,7 @@ class _ProjectTables:
         return _MovedColumns(self._inputs.names.short_name(fqn), sides[0], sides[1])
 
 
-def _list_column_names(model: Model | None) -> ColumnNames | None:
+def _list_column_names_of_model(model: Model | None) -> ColumnNames | None:
     types = list_known_types(model) if model is not None else None
     return tuple(name.lower() for name in types) if types else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.decision.template_tags import is_text_only_template
+from ci_bot.bot.decision.template_tags import is_jinja_template_harmless
 
 HARMLESS = [
     "SELECT {{ safe_hash(['a', 'b']) }} AS id",
@@ -64,9 +64,9 @@ RUNS = [
 
 @pytest.mark.parametrize("template", HARMLESS)
 def test_harmless(template: str) -> None:
-    assert is_text_only_template(template)
+    assert is_jinja_template_harmless(template)
 
 
 @pytest.mark.parametrize("template", RUNS, ids=lambda text: text[:40])
 def test_what_may_run_something(template: str) -> None:
-    assert not is_text_only_template(template)
+    assert not is_jinja_template_harmless(template)

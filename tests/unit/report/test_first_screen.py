@@ -10,7 +10,7 @@ from ci_bot.bot.report.markdown.comments import render_review_comment
 from ci_bot.bot.report.markdown.marker import decode_comment_marker
 from ci_bot.bot.report.model.headline import make_headline_view
 from ci_bot.bot.report.model.markdown_text import shorten_prose
-from ci_bot.bot.report.words import CUT_OFF, unify_spelling
+from ci_bot.bot.report.words import CUT_OFF, unify_model_names_in_text
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.plan import ColumnChange, Cost, LineageNode, ProdPlan
 from ci_bot.protocol.review_report import ChangedPart, Impact, IndirectModel, ReachedModel, Report
@@ -412,7 +412,7 @@ def test_shortened__never_cuts_a_word_or_a_name(text: str, limit: int, expected:
 
 def test_spelling__of_a_model_is_one() -> None:
     text = """Unknown column for model '"spark_catalog"."marts"."route"', and "a"."b"."""
-    assert unify_spelling(text, {"marts.route"}) == (
+    assert unify_model_names_in_text(text, {"marts.route"}) == (
         'Unknown column for model `marts.route`, and "a"."b".'
     )
 

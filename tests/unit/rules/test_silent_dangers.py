@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.worker.rules.files.package_versions import list_version_bounds_in_file
-from ci_bot.worker.rules.files.seeds import parse_number
+from ci_bot.worker.rules.files.seeds import parse_seed_number
 from tests.unit.rules.world import change, files, seen
 
 HISTORY = (
@@ -478,7 +478,7 @@ def test_seed__with_numbers_of_another_spelling_has_the_same_values(
 
 def test_seed__with_a_number_that_is_padded_is_read_in_a_moment() -> None:
     begun = time.process_time()
-    assert parse_number("1" * 100_000 + "x") is None
+    assert parse_seed_number("1" * 100_000 + "x") is None
     assert time.process_time() - begun < 1
 
 

@@ -14,7 +14,10 @@ from ci_bot.worker.duckdb_trials import (
     FoundDuckdbExample,
     ValueType,
 )
-from ci_bot.worker.review.compared_queries import _map_tables_by_report_name, _write_witness_test
+from ci_bot.worker.review.compared_queries import (
+    _map_compared_tables_by_report_name,
+    _write_witness_test,
+)
 from ci_bot.yaml_reader import read_yaml
 from tests.unit.rules.world import models
 
@@ -51,7 +54,9 @@ def test_text__is_read_as_the_values_that_it_was_made_of(rows: int) -> None:
     result = tuple(VALUES.values())
     example = FoundDuckdbExample((table,), tuple(VALUES), ((None, result), (result, None)), ("on",))
 
-    text = _write_witness_test("test_m_on", model, example, _map_tables_by_report_name(found))
+    text = _write_witness_test(
+        "test_m_on", model, example, _map_compared_tables_by_report_name(found)
+    )
 
     body = read_yaml(text)["test_m_on"]
     assert body["model"] == "db.m"

@@ -56,10 +56,10 @@ def list_remaining_setup_steps(
         steps += [
             *_list_steps_for_state_rights(request, load),
             _make_step_for_environments(request),
-            *_list_steps_for_values(request),
+            *_list_steps_for_secrets_and_variables(request),
         ]
     if request.level == "review":
-        steps += _list_steps_for_values(request)
+        steps += _list_steps_for_secrets_and_variables(request)
     if written:
         steps.append(_make_step_for_pull_request(request, written))
     steps.append(_make_step_for_required_check())
@@ -127,7 +127,7 @@ def _make_step_for_environments(request: SetupRequest) -> RemainingSetupStep:
     )
 
 
-def _list_steps_for_values(request: SetupRequest) -> Iterator[RemainingSetupStep]:
+def _list_steps_for_secrets_and_variables(request: SetupRequest) -> Iterator[RemainingSetupStep]:
     """The secrets and variables; a variable that several jobs share is one of the repository."""
     secrets: list[str] = []
     shared: dict[str, str] = {}

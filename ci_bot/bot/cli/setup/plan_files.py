@@ -271,7 +271,7 @@ def list_setup_workflows(
     for workflow in _WORKFLOWS:
         if request.level in workflow.levels:
             text = environment.get_template(workflow.name).render(
-                _make_template_context(request, workflow.job)
+                _list_workflow_template_values(request, workflow.job)
             )
             yield PlannedSetupFile(f"{WORKFLOWS}/{workflow.name}", text, workflow.why)
 
@@ -302,7 +302,9 @@ def _make_job_context(request: SetupRequest, job: SetupJob | None) -> dict[str, 
     }
 
 
-def _make_template_context(request: SetupRequest, job: SetupJob | None) -> dict[str, object]:
+def _list_workflow_template_values(
+    request: SetupRequest, job: SetupJob | None
+) -> dict[str, object]:
     """What a template is filled with."""
     own = _make_job_context(request, job)
     projects = [project.path for project in request.repository.projects]

@@ -104,7 +104,7 @@ def _visit_python_config_node(
         facts.uses.append(use)
         return
     if isinstance(node, ast.Call):
-        _note_call(node, path, gateway, facts)
+        _note_python_config_call(node, path, gateway, facts)
         for argument in node.args:
             _visit_python_config_node(argument, path, gateway, facts, names)
         for keyword in node.keywords:
@@ -124,7 +124,7 @@ def _visit_python_config_node(
         _visit_python_config_node(child, path, gateway, facts, names)
 
 
-def _note_call(
+def _note_python_config_call(
     node: ast.Call, path: tuple[str, ...], gateway: str | None, facts: PythonFactsForSetup
 ) -> None:
     name = _read_dotted_name(node.func).rpartition(".")[2]
@@ -257,7 +257,7 @@ class SetupProjectConfiguration:
             mine = replace(variable, scope="other") if elsewhere else variable
             if in_engine and mine.scope == "warehouse":
                 mine = replace(mine, scope="state")
-            found[mine.name] = _merge_uses(found.get(mine.name), mine)
+            found[mine.name] = _merge_variable_uses(found.get(mine.name), mine)
         return [found[name] for name in sorted(found)]
 
 
@@ -427,7 +427,7 @@ def _read_gateway_fact(facts: tuple[tuple[str, str], ...], gateway: str | None) 
     return known.get(gateway or "", known.get(""))
 
 
-def _merge_uses(
+def _merge_variable_uses(
     before: SetupConfigVariable | None, now: SetupConfigVariable
 ) -> SetupConfigVariable:
     """One variable of two uses: it needs what each of them needs."""

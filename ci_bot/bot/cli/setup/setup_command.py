@@ -105,7 +105,7 @@ def set_up_repository(
     level = options.level or (before.level if before else "review")
     gateway = options.gateway or (before.gateway if before else None)
     repository = read_repository_for_setup(root, projects)
-    _check_given_names((*projects, repository.branch, *([gateway] if gateway else [])))
+    _check_names_fit_workflow((*projects, repository.branch, *([gateway] if gateway else [])))
     _check_given_gateway(gateway, [each.configuration.gateways for each in repository.projects])
     request = SetupRequest(
         repository=repository,
@@ -226,7 +226,7 @@ def _refuse_other_projects(named: Sequence[str], before: SetupSignature | None) 
 
 def _choose_release(options: SetupOptions, target: Path) -> SetupActionRelease:
     """The release to name: that of the files that are there, unless it is to move."""
-    there = _read_file_text(target / WORKFLOWS / "review.yml") or ""
+    there = _read_repository_file(target / WORKFLOWS / "review.yml") or ""
     kept = None if options.upgrade else read_action_release_of_setup_file(there)
     if kept is not None:
         return kept
@@ -262,7 +262,7 @@ def _name_project(directory: Path, root: Path, given: str) -> str:
     return place.relative_to(root).as_posix()
 
 
-def _check_given_names(names: Iterable[str]) -> None:
+def _check_names_fit_workflow(names: Iterable[str]) -> None:
     """Refuses what a workflow or a shell could read as more than a name."""
     for name in names:
         if not PLAIN.fullmatch(name):
@@ -298,7 +298,8 @@ def _read_earlier_options(target: Path) -> SetupSignature | None:
     better what the last run was asked for.
     """
     found = [
-        _read_file_text(target / WORKFLOWS / name) or "" for name in list_names_of_setup_workflows()
+        _read_repository_file(target / WORKFLOWS / name) or ""
+        for name in list_names_of_setup_workflows()
     ]
     made = (
         read_signature_of_setup_file(text)
@@ -308,11 +309,11 @@ def _read_earlier_options(target: Path) -> SetupSignature | None:
 
 
 def _read_existing_setup_files(target: Path, planned: Iterable[PlannedSetupFile]) -> dict[str, str]:
-    texts = {file.path: _read_file_text(target / file.path) for file in planned}
+    texts = {file.path: _read_repository_file(target / file.path) for file in planned}
     return {path: text for path, text in texts.items() if text is not None}
 
 
-def _read_file_text(path: Path) -> str | None:
+def _read_repository_file(path: Path) -> str | None:
     """A file's text; None if it is not there.
 
     Raises:
@@ -443,7 +444,7 @@ def _list_left_workflows(request: SetupRequest, target: Path) -> Iterable[str]:
     """Workflows of a higher level that an earlier run has left."""
     mine = list_names_of_setup_workflows(request.level)
     for name in list_names_of_setup_workflows():
-        text = None if name in mine else _read_file_text(target / WORKFLOWS / name)
+        text = None if name in mine else _read_repository_file(target / WORKFLOWS / name)
         if text is not None and read_signature_of_setup_file(text) is not None:
             yield (
                 f"{WORKFLOWS}/{name} is of a higher level than {request.level} and is left as it "

@@ -135,7 +135,7 @@ def _make_build_rows(sources: HtmlReportSources) -> tuple[list[list[Any]], Exten
                     "left": _make_lane(left.get(model)),
                     "gaps": gaps.get(model, []),
                     "lost": lost.get(model, []),
-                    "says": _describe_strip(mine, prods, report),
+                    "says": _describe_interval_strip(mine, prods, report),
                 },
                 _describe_row_after_merge(mine, left.get(model), prods),
                 f"`{one.table}`",
@@ -192,7 +192,7 @@ def _cover_extents(spans: Iterable[Extent]) -> Extent:
     return min(starts, key=words.parse_moment), max(ends, key=words.parse_moment)
 
 
-def _describe_strip(mine: Backfill | None, prods: Backfill | None, report: Report) -> str:
+def _describe_interval_strip(mine: Backfill | None, prods: Backfill | None, report: Report) -> str:
     """What the strip shows, for readers who cannot see it."""
     later = f"; prod after the merge: {_make_amount_cell(prods)[0]}" if report.prod_plan else ""
     return f"{report.environment}: {_make_amount_cell(mine)[0]}{later}"

@@ -270,7 +270,7 @@ def make_data_section(document: ApplyDocument) -> list[PageItem]:
                 ("Rows that change", "bars"),
                 ("How its values changed", "text"),
             ],
-            [_make_column_row(row) for row in view.columns],
+            [_make_compared_column_row(row) for row in view.columns],
             title="How the columns changed, over the rows that were compared",
             key="columns",
         ),
@@ -298,7 +298,7 @@ def _make_diff_row(diff: DiffView) -> list[Any]:
     equal = None if diff.changed_share is None else 1 - diff.changed_share
     unequal = diff.unequal_columns
     columns = [
-        cells.make_bar_cell(c.name, c.match_rate, _format_share(c.match_rate), "match")
+        cells.make_bar_cell(c.name, c.match_rate, _format_share_of_rows(c.match_rate), "match")
         for c in unequal[:_COLUMNS_SHOWN]
     ]
     if len(unequal) > _COLUMNS_SHOWN:
@@ -307,7 +307,7 @@ def _make_diff_row(diff: DiffView) -> list[Any]:
         cells.make_name_cell(diff.model, None, _describe_comparison(diff)),
         _make_state_chip(diff),
         rows,
-        [cells.make_bar_cell("", equal, _format_share(equal), "match")],
+        [cells.make_bar_cell("", equal, _format_share_of_rows(equal), "match")],
         diff.only_prod,
         diff.only_pr,
         columns,
@@ -315,11 +315,11 @@ def _make_diff_row(diff: DiffView) -> list[Any]:
     ]
 
 
-def _make_column_row(row: ColumnRowView) -> list[Any]:
+def _make_compared_column_row(row: ColumnRowView) -> list[Any]:
     return [
         f"`{row.column.name}`",
         cells.make_name_cell(row.model),
-        [cells.make_bar_cell("", row.share, _format_share(row.share), "accent")],
+        [cells.make_bar_cell("", row.share, _format_share_of_rows(row.share), "accent")],
         row.how.replace("\u00a0", " "),
     ]
 
@@ -355,7 +355,7 @@ def _format_known_count_as_cell(known: int | None) -> str:
     return "unknown" if known is None else words.format_number(known)
 
 
-def _format_share(rate: float | None) -> str:
+def _format_share_of_rows(rate: float | None) -> str:
     return "–" if rate is None else words.format_percent(rate)
 
 

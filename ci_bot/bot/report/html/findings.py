@@ -97,10 +97,10 @@ def make_findings_section(sources: HtmlReportSources) -> list[PageItem]:
             ],
             [
                 [
-                    *_make_first_row(group, sources),
+                    *_make_row_of_finding_group(group, sources),
                     [
                         _describe_finding(group[0]),
-                        _list_other_places(group, sources),
+                        _list_other_places_of_finding(group, sources),
                     ],
                     group[0].clears_when,
                     _list_owners(group, sources),
@@ -119,8 +119,8 @@ def make_findings_section(sources: HtmlReportSources) -> list[PageItem]:
             ],
             [
                 [
-                    *_make_first_row(group, sources),
-                    [group[0].evidence, _list_other_places(group, sources)],
+                    *_make_row_of_finding_group(group, sources),
+                    [group[0].evidence, _list_other_places_of_finding(group, sources)],
                     markdown_text.describe_weight(group[0]),
                 ]
                 for group in aside
@@ -143,11 +143,17 @@ def sort_findings_by_weight(risks: Iterable[Risk]) -> list[Risk]:
     return sorted(risks, key=lambda r: (SEVERITIES.index(r.severity), r.rule, r.model or ""))
 
 
-def _make_first_row(group: Sequence[Risk], sources: HtmlReportSources) -> list[object]:
+def _make_row_of_finding_group(group: Sequence[Risk], sources: HtmlReportSources) -> list[object]:
     risk, more = group[0], len(group) - 1
     url = sources.links.file_url(risk.path, risk.line)
     severity = cells.make_chip_cell(risk.severity, risk.severity, SEVERITIES.index(risk.severity))
-    note = f"and {more:,} more" if more else _describe_file_position(risk) if risk.model else ""
+    note = (
+        f"and {more:,} more"
+        if more
+        else _format_file_and_line_of_finding(risk)
+        if risk.model
+        else ""
+    )
     return [
         severity,
         risk.rule,
@@ -155,7 +161,9 @@ def _make_first_row(group: Sequence[Risk], sources: HtmlReportSources) -> list[o
     ]
 
 
-def _list_other_places(group: Sequence[Risk], sources: HtmlReportSources) -> list[list[str | None]]:
+def _list_other_places_of_finding(
+    group: Sequence[Risk], sources: HtmlReportSources
+) -> list[list[str | None]]:
     """The other places, each with its address and what is found there."""
     return [
         [
@@ -169,10 +177,10 @@ def _list_other_places(group: Sequence[Risk], sources: HtmlReportSources) -> lis
 
 def describe_location(risk: Risk) -> str:
     """The model, else the file and line, else the plan as a whole."""
-    return risk.model or _describe_file_position(risk) or "the plan"
+    return risk.model or _format_file_and_line_of_finding(risk) or "the plan"
 
 
-def _describe_file_position(risk: Risk) -> str:
+def _format_file_and_line_of_finding(risk: Risk) -> str:
     return f"{risk.path}:{risk.line}" if risk.path and risk.line else risk.path or ""
 
 

@@ -84,7 +84,7 @@ def make_html_page_head(
         raise ValueError("a page shows a review, an apply, or both")
     view = ReviewView(report, context) if report is not None else None
     evidence = ApplyView(applied) if applied is not None else None
-    tone, icon, word = _describe_build(evidence) if evidence else _describe_decision(view)
+    tone, icon, word = _describe_build_of_apply(evidence) if evidence else _describe_decision(view)
     reviewed = ""
     if report is not None and applied is not None:
         reviewed = f"The review said: {words.DECISIONS[report.decision]}"
@@ -123,7 +123,7 @@ def _describe_decision(view: ReviewView | None) -> tuple[str, str, str]:
     return decision, words.DECISION_ICONS[decision], f"{words.DECISIONS[decision]}{more}"
 
 
-def _describe_build(view: ApplyView) -> tuple[str, str, str]:
+def _describe_build_of_apply(view: ApplyView) -> tuple[str, str, str]:
     if view.doc.result != "applied":
         return _RESULTS[view.doc.result]
     word = f"Built in `{view.doc.environment}` · {view.heading}"

@@ -264,8 +264,8 @@ def render_html_page_of_document(
 
 
 def _generate_page(head: HtmlPageHead, sections: Iterator[dict[str, object]]) -> Iterator[str]:
-    styles = [_read_source(name) for name in STYLES]
-    scripts = [_read_source(name) for name in SCRIPTS]
+    styles = [_read_page_asset(name) for name in STYLES]
+    scripts = [_read_page_asset(name) for name in SCRIPTS]
     return (
         _make_environment()
         .get_template(TEMPLATE)
@@ -364,7 +364,7 @@ def find_directory_of_html_page() -> Traversable:
 
 
 @cache
-def _read_source(name: str) -> str:
+def _read_page_asset(name: str) -> str:
     return (find_directory_of_html_page() / name).read_text("utf-8")
 
 

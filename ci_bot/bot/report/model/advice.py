@@ -122,7 +122,9 @@ def format_plan_flags(given: GivenFlags, start: str | None, end: str | None) -> 
         ]
     named_options += [("start", start), ("end", end)]
     return "".join(
-        f" {_format_option(name, value)}" for name, value in named_options if value is not None
+        f" {_format_command_option(name, value)}"
+        for name, value in named_options
+        if value is not None
     )
 
 
@@ -131,12 +133,12 @@ def _format_plan_inputs(options: Sequence[PlanOption]) -> str:
     given = [option for option in options if option.source != "project"]
     switches = {"true": True, "false": False}
     return "".join(
-        f" {_format_option(o.name, switches[o.value] if o.name in _SWITCHES else o.value)}"
+        f" {_format_command_option(o.name, switches[o.value] if o.name in _SWITCHES else o.value)}"
         for o in given
     )
 
 
-def _format_option(name: str, value: object) -> str:
+def _format_command_option(name: str, value: object) -> str:
     if isinstance(value, bool):
         return f"--{'' if value else 'no-'}{name}"
     return f"--{name} {_quote_for_shell(str(value))}"

@@ -51,13 +51,13 @@ def list_build_row_views(report: Report) -> list[BuildRowView]:
         ),
         (
             "Whole tables",
-            _format_number(_count_whole_tables(here, kept)),
-            _format_number(_count_whole_tables(later, kept)),
+            _format_number_or_blank(_count_whole_tables(here, kept)),
+            _format_number_or_blank(_count_whole_tables(later, kept)),
         ),
         (
             "Views",
-            _format_number(_count_views(here)),
-            _format_number(_count_views(later)),
+            _format_number_or_blank(_count_views(here)),
+            _format_number_or_blank(_count_views(later)),
         ),
         (
             "Executor time",
@@ -101,12 +101,12 @@ def _describe_intervals(items: Sequence[Backfill]) -> str:
     amount = words.format_count(sum(item.intervals for item in items), _name_interval_unit(items))
     starts = [item.start for item in items if item.start]
     if starts and amount == "1 day":
-        return f"{amount}, {_format_day(starts[0])}"
-    since = f" since {_format_day(min(starts, key=words.parse_moment))}" if starts else ""
+        return f"{amount}, {_format_unbroken_date(starts[0])}"
+    since = f" since {_format_unbroken_date(min(starts, key=words.parse_moment))}" if starts else ""
     return f"{tables}{amount}{since}"
 
 
-def _format_day(moment: str) -> str:
+def _format_unbroken_date(moment: str) -> str:
     """A date that no narrow column breaks in two."""
     return words.format_day(moment).replace("-", "\N{NON-BREAKING HYPHEN}")
 
@@ -136,7 +136,7 @@ def _count_views(items: Iterable[Backfill]) -> int:
     return sum_planned_work(items).views
 
 
-def _format_number(value: int) -> str:
+def _format_number_or_blank(value: int) -> str:
     return words.format_number(value) if value else ""
 
 
@@ -188,7 +188,7 @@ def describe_displayed_work(backfill: Sequence[Backfill]) -> DisplayWorkView:
     )
 
 
-def _get_size_order(item: Backfill) -> tuple[bool, int, int, str]:
+def _get_build_size_order(item: Backfill) -> tuple[bool, int, int, str]:
     return item.action == "recreate_view", -item.intervals, -item.batches, item.model
 
 
@@ -201,7 +201,7 @@ class PlannedWorkView:
     @cached_property
     def backfill(self) -> list[Backfill]:
         """The largest first: intervals, then whole tables, then views."""
-        return sorted(self.report.backfill, key=_get_size_order)
+        return sorted(self.report.backfill, key=_get_build_size_order)
 
     @cached_property
     def reused(self) -> list[Backfill]:
@@ -258,7 +258,7 @@ class PlannedWorkView:
     @cached_property
     def prod_backfill(self) -> list[Backfill]:
         plan = self.report.prod_plan
-        return sorted(plan.full_backfill, key=_get_size_order) if plan else []
+        return sorted(plan.full_backfill, key=_get_build_size_order) if plan else []
 
     def describe_in_prod(self, item: Backfill) -> SafeMarkdown:
         """What a table of the environment is to prod after the merge."""

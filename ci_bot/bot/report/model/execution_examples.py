@@ -150,7 +150,7 @@ def _shorten_example_view(model: str, example: ExecutionExample) -> ShortExample
     before, after = changed[0].before, changed[0].after
     if before is None or after is None:
         return ShortExampleView(
-            model, None, _render_row_or_none(before), _render_row_or_none(after), given
+            model, None, _render_row_of_example(before), _render_row_of_example(after), given
         )
     places = [place for place, value in enumerate(before) if value != after[place]]
     if len(places) != 1:
@@ -162,7 +162,7 @@ def _shorten_example_view(model: str, example: ExecutionExample) -> ShortExample
     )
 
 
-def _render_row_or_none(row: Iterable[str | None] | None) -> str | None:
+def _render_row_of_example(row: Iterable[str | None] | None) -> str | None:
     return None if row is None else ", ".join(map(show_example_value, row))
 
 

@@ -280,10 +280,10 @@ def _split_pieces(text: str) -> Iterator[tuple[str, bool]]:
         elif number == 0 and _LIST_ITEM.fullmatch(token):
             yield token, True
         else:
-            yield from _split_word(token)
+            yield from _split_markdown_word(token)
 
 
-def _split_word(token: str) -> Iterator[tuple[str, bool]]:
+def _split_markdown_word(token: str) -> Iterator[tuple[str, bool]]:
     if token in _SYMBOLS:
         yield token, False
         return

@@ -98,7 +98,9 @@ def describe_past_numbers(report: Report) -> str:
     """What is computed differently, how many models read that, and how many are rebuilt."""
     past = read_past_numbers(report)
     change = "Past numbers change" if past.certain else "Past numbers may change"
-    return f"{change}: {_describe_recomputed_model(report)}{_describe_readers(past)}."
+    return (
+        f"{change}: {_describe_recomputed_model(report)}{_describe_models_that_read_change(past)}."
+    )
 
 
 def _describe_recomputed_model(report: Report) -> str:
@@ -136,7 +138,7 @@ def _describe_history(report: Report, model: str) -> str:
     return " for all of its history" if whole else ""
 
 
-def _describe_readers(past: PastNumbers) -> str:
+def _describe_models_that_read_change(past: PastNumbers) -> str:
     """Models that read what changes, and models that are rebuilt: the two are not the same."""
     more = past.rebuilt - past.readers - past.maybe_readers
     if not past.readers_known:
@@ -403,7 +405,7 @@ def describe_value_change(column: ColumnMatch, rows: tuple[int, int]) -> SafeMar
         return SafeMarkdown("–")
     parts = []
     for name, before, after in (
-        ("mean", _shorten_number(old.mean), _shorten_number(new.mean)),
+        ("mean", _shorten_measured_number(old.mean), _shorten_measured_number(new.mean)),
         ("min", _format_extreme(old.min), _format_extreme(new.min)),
         ("max", _format_extreme(old.max), _format_extreme(new.max)),
     ):
@@ -430,7 +432,7 @@ def _format_distinct_count(profile: Profile) -> str:
     return words.format_number(profile.distinct or 0)
 
 
-def _shorten_number(value: float | None) -> str:
+def _shorten_measured_number(value: float | None) -> str:
     """A number with few digits: 12.35, 1,204, 0.00012."""
     if value is None:
         return "none"
@@ -447,7 +449,9 @@ def _format_extreme(text: str | None) -> str:
         number = Decimal(text)
     except InvalidOperation:
         return make_table_cell(text, 40)
-    return _shorten_number(float(number)) if number.is_finite() else make_table_cell(text, 40)
+    return (
+        _shorten_measured_number(float(number)) if number.is_finite() else make_table_cell(text, 40)
+    )
 
 
 def list_failed_audits(models: Sequence[AppliedModel], *, blocking: bool) -> list[SafeMarkdown]:

@@ -32,7 +32,7 @@ from ci_bot.bot.report.words import (
     describe_options,
     find_plan_option,
     short_window,
-    unify_spelling,
+    unify_model_names_in_text,
 )
 from ci_bot.protocol.base import Failure, name_what_does_not_load
 from ci_bot.protocol.finding_groups import group_risks
@@ -195,7 +195,7 @@ class ReviewView(PlannedWorkView):
         models |= {node.model for node in self.report.lineage.nodes}
         models |= {risk.model for risk in self.report.risks if risk.model}
         risks = [
-            risk.model_copy(update={"evidence": unify_spelling(risk.evidence, models)})
+            risk.model_copy(update={"evidence": unify_model_names_in_text(risk.evidence, models)})
             for risk in self.report.risks
         ]
         return ReportFindingsView(self.report.model_copy(update={"risks": risks}), self.head)

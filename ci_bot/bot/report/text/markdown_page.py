@@ -45,19 +45,19 @@ def render_plain(markdown: str, *, colour: bool = False, width: int = WIDTH) -> 
         width: Columns to wrap at; what is to be copied may be wider.
     """
     page = TextPage(width=width, color=colour)
-    tree = SyntaxTreeNode(_make_reader().parse(_PICTURE.sub("", markdown)))
+    tree = SyntaxTreeNode(_make_markdown_parser().parse(_PICTURE.sub("", markdown)))
     for node in tree.children:
         _ADD[node.type](page, node, width)
     return page.render_text()
 
 
 @cache
-def _make_reader() -> MarkdownIt:
+def _make_markdown_parser() -> MarkdownIt:
     return MarkdownIt("commonmark").enable("table")
 
 
 def _add_title(page: TextPage, node: SyntaxTreeNode, _width: int) -> None:
-    text = _read_words(node)
+    text = _read_styled_words(node)
     page.add_title(text, _COLORS.get(text.plain[:1]))
 
 
@@ -69,19 +69,19 @@ def _add_sections(page: TextPage, node: SyntaxTreeNode, _width: int) -> None:
 
 def _add_alert(page: TextPage, node: SyntaxTreeNode, _width: int) -> None:
     for paragraph in node.children:
-        text = _read_words(paragraph)
+        text = _read_styled_words(paragraph)
         label = _ALERT.match(text.plain)
         page.add_fact(label[1] if label else "", text[label.end() if label else 0 :])
 
 
-def _add_list(page: TextPage, node: SyntaxTreeNode, _width: int) -> None:
+def _add_markdown_list(page: TextPage, node: SyntaxTreeNode, _width: int) -> None:
     for number, item in enumerate(node.children, start=1):
         mark = f"{number}." if node.type == "ordered_list" else "-"
-        page.add_item(_join_words(map(_read_words, item.children)), mark=mark)
+        page.add_item(_join_styled_words(map(_read_styled_words, item.children)), mark=mark)
 
 
 def _add_paragraph(page: TextPage, node: SyntaxTreeNode, _width: int) -> None:
-    source, text = node.children[0].content, _read_words(node)
+    source, text = node.children[0].content, _read_styled_words(node)
     if _HEADING.fullmatch(source):
         page.add_heading(text)
     elif _FACT.match(source):
@@ -96,10 +96,10 @@ def _add_fence(page: TextPage, node: SyntaxTreeNode, _width: int) -> None:
     page.add_block(node.content.removesuffix("\n"), diff=node.info == "diff")
 
 
-def _add_table(page: TextPage, node: SyntaxTreeNode, width: int) -> None:
+def _add_markdown_table(page: TextPage, node: SyntaxTreeNode, width: int) -> None:
     (header, *_), *rest = (part.children for part in node.children)
-    names = [_read_words(cell) for cell in header.children]
-    body = [[_read_words(cell) for cell in row.children] for part in rest for row in part]
+    names = [_read_styled_words(cell) for cell in header.children]
+    body = [[_read_styled_words(cell) for cell in row.children] for part in rest for row in part]
     # Two columns, of which the first has no name, are facts; rows before and after have more.
     if not names[0] and not names[2:]:
         page.add_heading(names[1])
@@ -111,7 +111,7 @@ def _add_table(page: TextPage, node: SyntaxTreeNode, width: int) -> None:
         page.add_table([name.plain for name in names], body)
         return
     for row in body:
-        _add_row_as_item(page, [name.plain for name in names[1:]], row)
+        _add_markdown_row_as_item(page, [name.plain for name in names[1:]], row)
 
 
 def _count_least_width(names: Sequence[Text], body: Sequence[Sequence[Text]]) -> int:
@@ -123,11 +123,11 @@ def _count_least_width(names: Sequence[Text], body: Sequence[Sequence[Text]]) ->
     return sum(widths)
 
 
-def _add_row_as_item(page: TextPage, labels: Sequence[str], row: Sequence[Text]) -> None:
+def _add_markdown_row_as_item(page: TextPage, labels: Sequence[str], row: Sequence[Text]) -> None:
     name, *values = row
     cells = list(zip(labels, values, strict=True))
     beside = [_add_unit(label, text) for label, text in cells if len(text) <= _BESIDE]
-    page.add_item(_join_words([name, *filter(None, beside)], between=" · "))
+    page.add_item(_join_styled_words([name, *filter(None, beside)], between=" · "))
     for label, text in cells:
         if len(text) > _BESIDE:
             page.add_note(Text.assemble(f"{label}: ", text), indent=6)
@@ -145,11 +145,11 @@ def _add_unit(label: str, text: Text) -> Text:
     return Text(f"{text.plain} {_ONE[label] if text.plain == '1' else label}")
 
 
-def _join_words(parts: Iterable[Text], between: str = " ") -> Text:
+def _join_styled_words(parts: Iterable[Text], between: str = " ") -> Text:
     return Text(between).join(parts)
 
 
-def _read_words(block: SyntaxTreeNode) -> Text:
+def _read_styled_words(block: SyntaxTreeNode) -> Text:
     """The words of a paragraph, a heading or a cell: bold ones bold, and links to be followed."""
     text = Text()
     for inline in block.children:
@@ -184,10 +184,10 @@ _ADD: dict[str, Callable[[TextPage, SyntaxTreeNode, int], None]] = {
     "heading": _add_title,
     "html_block": _add_sections,
     "blockquote": _add_alert,
-    "bullet_list": _add_list,
-    "ordered_list": _add_list,
+    "bullet_list": _add_markdown_list,
+    "ordered_list": _add_markdown_list,
     "paragraph": _add_paragraph,
     "fence": _add_fence,
-    "table": _add_table,
+    "table": _add_markdown_table,
     "hr": lambda page, _node, _width: page.add_gap(),
 }

@@ -158,14 +158,14 @@ class _NameCell:
         return Measurement(min(_LEAST_COLUMN, width), width)
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        yield _keep_end(self._name, options.max_width)
+        yield _keep_end_of_name(self._name, options.max_width)
 
 
 def _make_text_table_cell(text: Text) -> Text | _NameCell:
     return text if " " in text.plain else _NameCell(text)
 
 
-def _keep_end(name: Text, width: int) -> Text:
+def _keep_end_of_name(name: Text, width: int) -> Text:
     if name.cell_len <= width:
         return name
     # A name may be as long as somebody likes; what is far from its end is never shown.

@@ -58,7 +58,7 @@ def render_short_review(report: Report, context: CommentViewContext, screen: Out
         *_describe_next_step(view, screen.width),
     ]
     room = MOST_LINES - 1 - len(below)
-    return "\n".join([*_list_reasons(view, screen, room), *below, heading]) + "\n"
+    return "\n".join([*_list_reasons_for_terminal(view, screen, room), *below, heading]) + "\n"
 
 
 def compare_rounds(before: Report, after: Report) -> list[str]:
@@ -92,7 +92,7 @@ def _list_changed_models(report: Report) -> set[str]:
     return {one_line(change.model) for change in report.changes if not change.from_base}
 
 
-def _list_reasons(view: ReviewView, screen: OutputScreen, room: int) -> list[str]:
+def _list_reasons_for_terminal(view: ReviewView, screen: OutputScreen, room: int) -> list[str]:
     """What the plan was compared with if that is not prod, the sentence about the change, its
     weightiest findings, and how many more there are."""
     also = f" Also: {view.head.rest}." if view.head.rest else ""

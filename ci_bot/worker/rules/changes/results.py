@@ -86,7 +86,7 @@ def _does_change_keep_macros(pair: ModelPair, old: ModelQuery, new: ModelQuery) 
     query: one of SQLMesh's own, or one whose code shows that. No argument may be a time, because
     the macro could compare it with another.
     """
-    before, after = _count_calls(old), _count_calls(new)
+    before, after = _count_macro_calls(old), _count_macro_calls(new)
     if not before and not after:
         return True
     if _list_changed_definitions(pair.before) != _list_changed_definitions(pair.after):
@@ -108,18 +108,18 @@ def _does_change_keep_macros(pair: ModelPair, old: ModelQuery, new: ModelQuery) 
     return not any(
         _does_call_mention_time(calls[text])
         or (
-            (own := projects_own.get(_name_call(calls[text]))) is not None
+            (own := projects_own.get(_name_macro_call(calls[text]))) is not None
             and not is_pure_macro(own)
         )
         for text in differing
     )
 
 
-def _count_calls(query: ModelQuery) -> Counter[str]:
+def _count_macro_calls(query: ModelQuery) -> Counter[str]:
     return Counter(call.sql() for call in query.written_tree.find_all(d.MacroFunc))
 
 
-def _name_call(call: exp.Expr) -> str:
+def _name_macro_call(call: exp.Expr) -> str:
     return str(call.this.name or call.name).lower()
 
 

@@ -13,7 +13,7 @@ from ci_bot.protocol.plan import Severity
 from ci_bot.worker.rules.changes.rows import DECIDES_ORDER, TIES
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.declared_keys import find_places, list_unique_keys
+from ci_bot.worker.rules.models.declared_keys import list_column_aliases_and_names, list_unique_keys
 from ci_bot.worker.rules.models.fan_outs import list_source_keys
 from ci_bot.worker.rules.models.value_types import ValueTypes, name_family
 from ci_bot.worker.rules.observation import RuleObservation
@@ -88,10 +88,10 @@ def _does_window_leave_ties(
         return False
     tables = [one for one in select.sources.values() if isinstance(one, exp.Table)]
     keys = [key for table in tables for key in list_unique_keys(models.get(table_name(table)))]
-    order = _list_order(window)
+    order = _list_order_of_row_numbers(window)
     if window.this.this in {node.find(exp.Column) for node in order}:
         return False  # equal rows have the same value
-    held = _list_read_names((*(window.args.get("partition_by") or ()), *order))
+    held = _list_column_names_of_nodes((*(window.args.get("partition_by") or ()), *order))
     return bool(keys) and not any(key <= held for key in keys)
 
 
@@ -100,8 +100,8 @@ def _combines_rows(select: ScopedSelect) -> bool:
     return select.start is None or bool(args.get("group") or args.get("distinct"))
 
 
-def _list_read_names(nodes: Iterable[exp.Expr]) -> set[str]:
-    return {name for node in nodes for _, name in find_places(node)}
+def _list_column_names_of_nodes(nodes: Iterable[exp.Expr]) -> set[str]:
+    return {name for node in nodes for _, name in list_column_aliases_and_names(node)}
 
 
 # The pick of one row among several: WHERE n = 1, or QUALIFY.
@@ -167,7 +167,10 @@ def _list_picks(query: ModelQuery) -> Iterator[_Pick]:
                 ", ".join(
                     column.name.lower() for node in nodes for column in node.find_all(exp.Column)
                 )
-                for nodes in (window.args.get("partition_by") or (), _list_order(window))
+                for nodes in (
+                    window.args.get("partition_by") or (),
+                    _list_order_of_row_numbers(window),
+                )
             ]
             subject = f"{window.this.sql_name()} by {columns[0] or 'nothing'}, order {columns[1]}"
             yield _Pick(subject, window, select)
@@ -180,7 +183,7 @@ def _keeps_first(test: exp.Expr) -> bool:
     return isinstance(other, exp.Literal) and not other.is_string and other.name == number
 
 
-def _list_order(window: exp.Window) -> list[exp.Expr]:
+def _list_order_of_row_numbers(window: exp.Window) -> list[exp.Expr]:
     order = window.args.get("order")
     return [key.this for key in order.expressions] if order is not None else []
 
@@ -191,7 +194,7 @@ def _may_tie(pick: _Pick, model: Model) -> bool:
     if not isinstance(pick.window.this, exp.RowNumber):
         names = {part.name.lower() for part in parts if isinstance(part, exp.Column)}
         return any(key <= names for key in list_unique_keys(model))
-    shared = {*parts, *_list_order(pick.window)}
+    shared = {*parts, *_list_order_of_row_numbers(pick.window)}
     return any(item not in shared for _, item in pick.select.results if item is not pick.window)
 
 
@@ -205,10 +208,10 @@ def _weigh_pick(pick: _Pick, models: Mapping[str, Model], types: ValueTypes) -> 
     parts = pick.window.args.get("partition_by") or []
     order = [
         node
-        for node in _list_order(pick.window)
+        for node in _list_order_of_row_numbers(pick.window)
         if node not in parts and any(node.find_all(exp.Column))
     ]
-    held = _list_read_names((*parts, *order))
+    held = _list_column_names_of_nodes((*parts, *order))
     if any(key <= held for key in keys):
         return None
     if not order:

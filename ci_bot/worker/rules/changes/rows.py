@@ -123,7 +123,7 @@ def find_changed_limits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
         if all(same) and len(before) <= len(after):
             continue
         changes = describe_moved_positions(before, after, "ORDER BY") or [
-            f"the order is {_render_sort_order(after)}, no longer {_render_sort_order(before)}"
+            f"the order is {_render_sort_keys(after)}, no longer {_render_sort_keys(before)}"
         ]
         yield RuleObservation(
             FILTER,
@@ -163,7 +163,7 @@ def find_other_interval_columns(pair: ModelPair, inputs: RuleInputs) -> Iterator
     )
 
 
-def _render_sort_order(keys: list[ClauseKey]) -> str:
+def _render_sort_keys(keys: list[ClauseKey]) -> str:
     return ", ".join(f"`{redact_shapes(key.name)}{key.direction}`" for key in keys) or "any"
 
 
@@ -179,8 +179,10 @@ def find_lost_tie_breakers(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
         if len(earlier) != len(windows):
             continue  # the pairs are unknown
         for before, after in zip(earlier, windows, strict=True):
-            lost = _list_order_columns(before) - _list_order_columns(after)
-            if not lost or not _list_order_columns(after) < _list_order_columns(before):
+            lost = _list_order_columns_of_window(before) - _list_order_columns_of_window(after)
+            if not lost or not _list_order_columns_of_window(after) < _list_order_columns_of_window(
+                before
+            ):
                 continue
             if not _does_changed_order_decide(after, models) and not _has_equal_value_for_ties(
                 after
@@ -222,7 +224,7 @@ def _has_equal_value_for_ties(window: exp.Expr) -> bool:
     value = function.this if isinstance(function.this, exp.Expression) else None
     if value is None or isinstance(function, exp.RowNumber | exp.Ntile):
         return False
-    known = _list_order_columns(window) | {
+    known = _list_order_columns_of_window(window) | {
         render_expression_text(part) for part in window.args.get("partition_by") or []
     }
     return render_expression_text(value) in known
@@ -241,7 +243,7 @@ def _map_changed_orders(query: ModelQuery) -> dict[tuple[str, frozenset[str]], l
     return found
 
 
-def _list_order_columns(window: exp.Expr) -> set[str]:
+def _list_order_columns_of_window(window: exp.Expr) -> set[str]:
     order = window.args.get("order")
     keys = order.expressions if order is not None else []
     return {

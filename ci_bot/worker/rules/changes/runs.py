@@ -116,7 +116,10 @@ def compare_changed_renderings_in_runs(pair: ModelPair) -> RunDifference | None:
     ):
         return None  # a run renders the same text as the load
     for render in _list_renderings(before, after):
-        old, new = _render_text_or_none(render, before), _render_text_or_none(render, after)
+        old, new = (
+            _render_engine_text_of_run(render, before),
+            _render_engine_text_of_run(render, after),
+        )
         if old is None or new is None:
             return "unknown"
         if old != new:
@@ -142,12 +145,12 @@ def _list_renderings(before: SqlModel, after: SqlModel) -> Iterator[RunRendering
     for stage in _STAGES:
         for start, end in _INTERVALS:
             run = {"start": start, "end": end, "execution_time": end, "runtime_stage": stage}
-            yield partial(_render_both_sides, run)
+            yield partial(_render_run_on_both_sides, run)
     if isinstance(before.query, d.JinjaQuery) or isinstance(after.query, d.JinjaQuery):
         yield lambda model: [sqlmesh_compat.render_sqlmesh_model_on_earlier_runs(model)]
 
 
-def _render_both_sides(run: Mapping[str, Any], model: Model) -> list[exp.Expr | None]:
+def _render_run_on_both_sides(run: Mapping[str, Any], model: Model) -> list[exp.Expr | None]:
     return [
         *model.render_pre_statements(**run),
         model.render_query(**run),
@@ -155,7 +158,7 @@ def _render_both_sides(run: Mapping[str, Any], model: Model) -> list[exp.Expr | 
     ]
 
 
-def _render_text_or_none(render: RunRendering, model: Model) -> str | None:
+def _render_engine_text_of_run(render: RunRendering, model: Model) -> str | None:
     """Renders the text that the engine gets; None if the project's code fails without an engine."""
     try:
         parts = render(model)
@@ -320,18 +323,18 @@ def _list_statement_tables(model: SqlModel) -> Iterator[str]:
     if not any(getattr(model, slot, None) for slot in _WRITTEN_SLOTS):
         return
     for method in _SLOTS:
-        for tree in _render_trees_or_none(getattr(model, method)) or ():
-            yield from _list_read_tables(tree)
+        for tree in _render_statement_trees_of_run(getattr(model, method)) or ():
+            yield from _list_tables_read_by_run(tree)
 
 
 def _list_audited_tables(model: SqlModel) -> Iterator[str]:
     for audit, _ in model.audits_with_args:
         if audit.name not in BUILT_IN_AUDITS:
-            query = _parse_or_none(audit)
-            yield from _list_read_tables(query) if query is not None else ()
+            query = _parse_audit_of_run(audit)
+            yield from _list_tables_read_by_run(query) if query is not None else ()
 
 
-def _parse_or_none(audit: Any) -> exp.Expr | None:
+def _parse_audit_of_run(audit: Any) -> exp.Expr | None:
     try:
         query = audit.query
     except Exception:  # SQLMesh refuses an audit that cannot be parsed
@@ -339,7 +342,7 @@ def _parse_or_none(audit: Any) -> exp.Expr | None:
     return query if isinstance(query, exp.Expression) else None
 
 
-def _list_read_tables(tree: exp.Expr) -> Iterator[str]:
+def _list_tables_read_by_run(tree: exp.Expr) -> Iterator[str]:
     """Lists the tables that a statement reads, without its target."""
     if isinstance(tree, _NOT_READING):
         return
@@ -354,7 +357,7 @@ def _list_read_tables(tree: exp.Expr) -> Iterator[str]:
             yield exp.table_name(table)
 
 
-def _render_trees_or_none(render: Callable[[], Any]) -> list[exp.Expr] | None:
+def _render_statement_trees_of_run(render: Callable[[], Any]) -> list[exp.Expr] | None:
     """Renders statements as the load does; None if that needs the engine."""
     with silence_worker_log("sqlmesh.core.renderer"):
         try:
@@ -368,7 +371,7 @@ def _may_be_read(model: Model, name: str, inputs: RuleInputs) -> bool:
     code = [str(item.payload) for item in model.python_env.values()]
     if is_sql_model(model):
         code += list_jinja_macros(model)
-        if any(_render_trees_or_none(getattr(model, method)) is None for method in _SLOTS):
+        if any(_render_statement_trees_of_run(getattr(model, method)) is None for method in _SLOTS):
             return True
     text = "\n".join(code)
     short = plain_name(inputs.names.short_name(name))

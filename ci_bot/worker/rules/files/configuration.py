@@ -319,7 +319,7 @@ def list_lower_case_words_of_setting(value: Any) -> set[str]:
     return {str(item).lower() for item in items}
 
 
-def _list_mappings(value: Any) -> Iterable[Mapping[str, Any]]:
+def _list_mappings_of_setting(value: Any) -> Iterable[Mapping[str, Any]]:
     items = value if isinstance(value, list) else [value]
     return [item for item in items if isinstance(item, dict)]
 
@@ -327,7 +327,7 @@ def _list_mappings(value: Any) -> Iterable[Mapping[str, Any]]:
 def _list_approvers(users: Any) -> set[str]:
     return {
         str(user.get("github_username") or user.get("username")).lower()
-        for user in _list_mappings(users)
+        for user in _list_mappings_of_setting(users)
         if _APPROVER in list_lower_case_words_of_setting(user.get("roles"))
     }
 
@@ -335,7 +335,7 @@ def _list_approvers(users: Any) -> set[str]:
 def _list_heard_failures(targets: Any) -> set[str]:
     """Lists the failures of which notification targets, or those of the users, get notice."""
     heard: set[str] = set()
-    for one in _list_mappings(targets):
+    for one in _list_mappings_of_setting(targets):
         heard |= list_lower_case_words_of_setting(one.get("notify_on")) & _FAILURES
         heard |= _list_heard_failures(one.get("notification_targets"))
     return heard

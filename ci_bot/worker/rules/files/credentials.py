@@ -264,13 +264,17 @@ def _list_credentials_by_name(line: str, path: str) -> Iterator[FoundCredential]
             grade = _grade_literal(found["name"], literal)
             if pattern is _ARGUMENTS and grade is SecretLikeness.WORD:
                 continue  # `IN ('password', 'magic_link')`
-            if suffix in _SQL and pattern is _NAMED and not _is_setting(found["name"]):
+            if (
+                suffix in _SQL
+                and pattern is _NAMED
+                and not _is_credential_option_in_sql(found["name"])
+            ):
                 # A column with any name, compared with a literal.
                 grade = SecretLikeness.WORD if grade is SecretLikeness.YES else SecretLikeness.NO
             yield from _grade_credential(what, grade, literal)
 
 
-def _is_setting(name: str) -> bool:
+def _is_credential_option_in_sql(name: str) -> bool:
     """Whether a name in SQL is an option: `'password' = 'x'`, `AWS_SECRET_KEY = 'x'`."""
     return name.startswith("'") or name.upper().startswith(_STORES)
 

@@ -69,12 +69,12 @@ def list_differences_of_workflow_file(
         what = "the review of this project" if is_review else "what it did for prod"
         yield Difference("", f"The workflow is gone, and {what} with it")
         return
-    new = read_pairs(after)
+    new = read_deployment_values(after)
     if before is None:
         if _does_workflow_run_foreign_code(new) and "secrets." in after:
             yield Difference("pull_request_target", _OTHERS_CODE)
         return
-    old = read_pairs(before)
+    old = read_deployment_values(before)
     if old is None or new is None:
         return
     if _does_workflow_run_foreign_code(new) and not _does_workflow_run_foreign_code(old):
@@ -109,7 +109,9 @@ def _judge_workflow_file(  # noqa: PLR0911 - one line for each kind of key reads
         is_more = now not in {None, "{}", "none"} and (was is None or "write" in str(now))
         return Difference(key, f"{shown}: what its token may do") if is_more else None
     if key == "timeout-minutes":
-        is_shorter = now is not None and (was is None or read_size(now) < read_size(was))
+        is_shorter = now is not None and (
+            was is None or read_memory_size(now) < read_memory_size(was)
+        )
         return Difference(key, f"{shown}: what takes longer is killed") if is_shorter else None
     if "concurrency" in path:
         if not changes_prod:
@@ -164,13 +166,15 @@ def is_manifest_file(text: str) -> bool:
 
 def list_differences_of_manifest_file(before: str, after: str) -> Iterator[Difference]:
     """What a workload is otherwise, but for names, labels, and more memory or processors."""
-    old, new = read_pairs(before), read_pairs(after)
+    old, new = read_deployment_values(before), read_deployment_values(after)
     if old is None or new is None:
         return
     for path, was, now in list_changed_pairs(old, new):
         if OF_LOGS.match(path[-1]) or (
             "resources" in path
-            and (was is None or (now is not None and read_size(now) >= read_size(was)))
+            and (
+                was is None or (now is not None and read_memory_size(now) >= read_memory_size(was))
+            )
         ):
             continue
         yield Difference(
@@ -179,7 +183,7 @@ def list_differences_of_manifest_file(before: str, after: str) -> Iterator[Diffe
         )
 
 
-def read_pairs(text: str) -> Counter[_Pair] | None:
+def read_deployment_values(text: str) -> Counter[_Pair] | None:
     """Every value with its path; None if the text is not YAML. Templates are words."""
     pairs: Counter[_Pair] = Counter()
     bare = replace_templates(text, lambda template: f"'{list_template_words_of_file(template)}'")
@@ -277,7 +281,7 @@ def show_text_of_deployment_file(text: str) -> str:
     return f"`{shorten_redacted(hidden, _SHOWN)}`"
 
 
-def read_size(text: str) -> float:
+def read_memory_size(text: str) -> float:
     found = _SIZE.fullmatch(text.strip())
     return float(found[1]) * _UNITS[found[2]] if found is not None else -1.0
 
@@ -364,7 +368,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(d|h|m|s)?", re.IGNORECASE)
 _SECONDS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
 
 
-def find_format(path: str, repository: Path) -> DeploymentFormat | None:
+def find_deployment_format(path: str, repository: Path) -> DeploymentFormat | None:
     """Finds the format of a file; values of Helm are those beside a chart."""
     for known in FORMATS:
         if known.path.search(path):
@@ -382,7 +386,7 @@ def list_pipeline_differences(
     """What a file of a known format does otherwise, if it can reach prod."""
     if not any(map(known.means_prod.search, (before, after))):
         return
-    old, new = read_pairs(before), read_pairs(after)
+    old, new = read_deployment_values(before), read_deployment_values(after)
     if old is None or new is None:
         return
     for path, was, now in list_changed_pairs(old, new):
@@ -417,7 +421,7 @@ def _judge_command(path: tuple[str, ...], was: str | None, now: str | None) -> I
 def _is_smaller(was: str | None, now: str | None, *, is_time: bool) -> bool:
     if now is None or was is None:
         return was is not None if not is_time else now is not None
-    read = _read_seconds if is_time else read_size
+    read = _read_seconds if is_time else read_memory_size
     return read(now) < read(was)
 
 

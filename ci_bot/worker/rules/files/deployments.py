@@ -28,7 +28,7 @@ from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.files.configuration import CONFIRM
 from ci_bot.worker.rules.files.deployment_yaml import (
     Difference,
-    find_format,
+    find_deployment_format,
     is_manifest_file,
     list_differences_of_manifest_file,
     list_differences_of_workflow_file,
@@ -100,13 +100,13 @@ _REMARK = re.compile(r"^[^\S\n]*(#|//)[^\n]*$", re.MULTILINE)
 
 def list_differences_of_terraform_file(before: str, after: str) -> Iterator[Difference]:
     """Lines of Terraform that are not as they were."""
-    old, new = (Counter(_list_settings(text)) for text in (before, after))
+    old, new = (Counter(_list_deployment_settings(text)) for text in (before, after))
     yield from _list_changed_lines(
         old, new, "what prod runs on changes, which no plan of SQLMesh shows; Terraform's does"
     )
 
 
-def _list_settings(text: str) -> Iterator[str]:
+def _list_deployment_settings(text: str) -> Iterator[str]:
     for line in _TAG_BLOCK.sub("", _REMARK.sub("", text)).splitlines():
         words = " ".join(line.split())
         if words.strip("{}[](), ") and not _OF_PEOPLE.match(words):
@@ -167,8 +167,8 @@ def list_files_excluded_from_image(
 ) -> Iterator[Difference]:
     """Patterns of a .dockerignore that leave files of the project out of the image from now on."""
     old, new = (
-        _list_patterns(before or ""),
-        _list_patterns(after),
+        _list_ignore_file_patterns(before or ""),
+        _list_ignore_file_patterns(after),
     )
     if len(old) + len(new) > _MOST_PATTERNS:
         yield Difference("", "It has so many lines that nobody compared what it leaves out")
@@ -200,7 +200,7 @@ def _read_exclusion(pattern: str) -> FilePattern:
     return read_pattern(f"/{pattern.lstrip('/')}")
 
 
-def _list_patterns(text: str) -> list[str]:
+def _list_ignore_file_patterns(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip() and line.lstrip()[0] != "#"]
 
 
@@ -211,8 +211,8 @@ def list_differences_of_gitattributes_file(
     before: str | None, after: str, files: Iterable[str]
 ) -> Iterator[Difference]:
     """Attributes of git's by which files are checked out as something else than is committed."""
-    known = set(_list_patterns(before or ""))
-    every, lines = list(files), _list_patterns(after)
+    known = set(_list_ignore_file_patterns(before or ""))
+    every, lines = list(files), _list_ignore_file_patterns(after)
     if len(lines) > _MOST_PATTERNS:
         yield Difference("", "It has so many lines that nobody compared which files they mean")
         return
@@ -418,7 +418,7 @@ def _list_differences_of_file(  # noqa: PLR0911, PLR0912 - one line for each kin
         return chain(found, list_hash_differences(before, after))
     if is_lock_file(path):
         return list_lock_differences(before, after)
-    if (known := find_format(path, inputs.repository)) is not None:
+    if (known := find_deployment_format(path, inputs.repository)) is not None:
         return list_pipeline_differences(known, before, after)
     if PurePosixPath(path).suffix in {".yaml", ".yml"} and is_manifest_file(after):
         return list_differences_of_manifest_file(before, after)

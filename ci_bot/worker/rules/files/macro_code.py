@@ -234,12 +234,12 @@ def _observe_macro_files_of_pair(
         (CurrentTime.spec, find_clock_calls_in, "reads the clock", _FROM_THE_RUN),
         (RandomValue.spec, find_random_calls_in, "uses chance", _FROM_ITS_ARGUMENTS),
     ):
-        old = Counter(_list_calls(was.values(), calls_in))
+        old = Counter(_list_calls_of_macros(was.values(), calls_in))
         found: dict[str, list[str]] = {}
         for name, macro in now.items():
-            calls = Counter(_list_calls([macro], calls_in)) - old
+            calls = Counter(_list_calls_of_macros([macro], calls_in)) - old
             # A changed file of macros has one finding for all models that use it.
-            if calls and (own_file or not _has_new_calls(macro, inputs, calls_in)):
+            if calls and (own_file or not _has_macro_new_calls(macro, inputs, calls_in)):
                 found[name] = sorted(calls)
         if found:
             yield RuleObservation(
@@ -297,14 +297,14 @@ def _name_macro_kind(item: Any) -> str:
     return str(getattr(item.kind, "value", item.kind))
 
 
-def _list_calls(
+def _list_calls_of_macros(
     macros: Iterable[MacroFunction], calls_in: Callable[[list[Any]], list[str]]
 ) -> list[str]:
     texts = [text for macro in macros for text in (macro.imports, macro.source)]
     return calls_in([tree for tree in map(parse_python, texts) if tree is not None])
 
 
-def _has_new_calls(
+def _has_macro_new_calls(
     macro: MacroFunction, inputs: RuleInputs, calls_in: Callable[[list[Any]], list[str]]
 ) -> bool:
     return any(

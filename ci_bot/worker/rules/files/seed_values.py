@@ -20,7 +20,7 @@ from ci_bot.redaction import redact_shapes, shorten_redacted
 from ci_bot.worker.rules.changes.results import RETYPED, observe_retyped_columns
 from ci_bot.worker.rules.files.seeds import (
     iterate_changed_seed_files,
-    parse_number,
+    parse_seed_number,
     read_table_of_seed_file,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -121,7 +121,7 @@ def _describe_text_changes(
     pairs = dict.fromkeys((was, now) for was, now in zip(written, read, strict=True) if was != now)
     lost = [was for was, now in pairs if now is None and was.strip() and was not in (known or ())]
     other = [(was, now) for was, now in pairs if now is not None and was.strip() != now]
-    if other and known is not None and _are_all_numbers(known):
+    if other and known is not None and _are_seed_values_numbers(known):
         other = []  # they were read like this before
     if lost:
         return (
@@ -144,7 +144,7 @@ def _describe_inferred_changes(
 
     A value with a leading zero is a code: nobody writes a number that way.
     """
-    if not _are_all_numbers([value or "" for value in read or ()]):
+    if not _are_seed_values_numbers([value or "" for value in read or ()]):
         return _describe_text_changes(written, read, known)
     if known is not None and any(_LEADING_ZERO.match(value.strip()) for value in known):
         return ""  # they were read like this before, or the change of type is reported
@@ -157,7 +157,7 @@ def _describe_inferred_changes(
     )
 
 
-def _are_all_numbers(values: list[str]) -> bool:
+def _are_seed_values_numbers(values: list[str]) -> bool:
     def is_number(text: str) -> bool:
         try:
             float(text)
@@ -203,10 +203,10 @@ def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
         )
         if model is None or not before or not after:
             continue
-        key = _choose_row_key(model, before, after)
+        key = _choose_seed_row_key(model, before, after)
         if key is None:
             continue
-        old, new = _map_rows_by_key(before, key), _map_rows_by_key(after, key)
+        old, new = _map_seed_rows_by_key(before, key), _map_seed_rows_by_key(after, key)
         changed: dict[str, list[tuple[str, str]]] = {}
         for value in old.keys() & new.keys():
             for name, cell in new[value].items():
@@ -217,14 +217,16 @@ def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
         rewritten = {
             name
             for name in changed.keys() - texts
-            if all(parse_number(a) == parse_number(b) is not None for a, b in changed[name])
+            if all(
+                parse_seed_number(a) == parse_seed_number(b) is not None for a, b in changed[name]
+            )
         }
         # `seed-broken` reports a value that is no number any more.
         broken = {
             name
             for name in changed.keys() - texts
-            if _are_all_numbers(list_cells_of_seed_file(before).get(name, []))
-            and not _are_all_numbers(list_cells_of_seed_file(after).get(name, []))
+            if _are_seed_values_numbers(list_cells_of_seed_file(before).get(name, []))
+            and not _are_seed_values_numbers(list_cells_of_seed_file(after).get(name, []))
         }
         rows = len(old)
         for is_text in (False, True):
@@ -266,20 +268,20 @@ def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
             )
 
 
-def _choose_row_key(model: Model, *sides: list[list[str]]) -> tuple[str, ...] | None:
+def _choose_seed_row_key(model: Model, *sides: list[list[str]]) -> tuple[str, ...] | None:
     """Chooses the columns that identify a row on both sides: the grain, or the first such one."""
     headers = [[name.strip().lower() for name in side[0]] for side in sides]
     both = [name for name in headers[0] if all(name in header for header in headers)]
     grains = [tuple(sorted(grain)) for grain in list_grains(model) if grain]
     for key in [*grains[:1], *((name,) for name in both[:1])]:
         if set(key) <= set(both) and all(
-            len(_map_rows_by_key(side, key)) == len(side) - 1 for side in sides
+            len(_map_seed_rows_by_key(side, key)) == len(side) - 1 for side in sides
         ):
             return key
     return None
 
 
-def _map_rows_by_key(
+def _map_seed_rows_by_key(
     rows: list[list[str]], key: tuple[str, ...]
 ) -> dict[tuple[str, ...], dict[str, str]]:
     header = [name.strip().lower() for name in rows[0]]
@@ -296,7 +298,7 @@ def _is_text_in_seed(name: str, model: Model, *sides: list[list[str]]) -> bool:
     if kind is not None:
         return kind.this in exp.DataType.TEXT_TYPES
     cells = [value for side in sides for value in list_cells_of_seed_file(side).get(name, [])]
-    return not _are_all_numbers(cells)
+    return not _are_seed_values_numbers(cells)
 
 
 # Rows of a seed that come, go or change, if both versions of its file are known.
@@ -431,7 +433,7 @@ def find_inferred_type_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[
             evidence=found.described_text + _describe_cause(pair.after, columns, inputs),
             clears=f"{found.clears}, or the seed's model declares its `columns`",
             severity=found.severity
-            if any(_needs_whole_numbers(pair, name) for name in columns)
+            if any(_does_reader_need_whole_numbers(pair, name) for name in columns)
             else "medium",
         )
 
@@ -462,7 +464,7 @@ def _describe_cause(model: Model, columns: Iterable[str], inputs: RuleInputs) ->
     return f"{sentence}."
 
 
-def _needs_whole_numbers(pair: ModelPair, name: str) -> bool:
+def _does_reader_need_whole_numbers(pair: ModelPair, name: str) -> bool:
     """Whether a reader of the column breaks, or changes its result, if numbers have fractions."""
     old, new = list_known_types(pair.before) or {}, list_known_types(pair.after) or {}
     if not (old[name].this in exp.DataType.INTEGER_TYPES and new[name].is_type("DOUBLE")):

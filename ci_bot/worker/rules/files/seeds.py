@@ -254,7 +254,7 @@ def _find_shape_faults(
     yield from _find_type_faults(declared, lowered, rows, make_fault)
     if model is not None:
         before = read_table_of_seed_file(inputs, path, model, before=True)
-        yield from _find_empty_values(model, before or [], rows, make_fault)
+        yield from _find_empty_seed_values(model, before or [], rows, make_fault)
 
 
 def _find_type_faults(
@@ -277,14 +277,14 @@ def _find_type_faults(
                 break
 
 
-def _find_empty_values(
+def _find_empty_seed_values(
     model: SeedModel, before: list[list[str]], after: list[list[str]], make_fault: Any
 ) -> Iterator[RuleObservation]:
     """Empty values, which are NULL, in columns whose audit lets no NULL pass; new ones alone."""
     if getattr(model.kind.csv_settings, "keep_default_na", None) is False:
         return
-    had = _find_empty_rows(before)
-    new = {name: row for name, row in _find_empty_rows(after).items() if name not in had}
+    had = _find_first_empty_seed_rows(before)
+    new = {name: row for name, row in _find_first_empty_seed_rows(after).items() if name not in had}
     promised = read_audit_promises(model).not_null if new else {}
     for name, row in new.items():
         stops = promised.get(name)
@@ -298,7 +298,7 @@ def _find_empty_values(
             )
 
 
-def _find_empty_rows(rows: list[list[str]]) -> dict[str, int]:
+def _find_first_empty_seed_rows(rows: list[list[str]]) -> dict[str, int]:
     """By column, in lower case, the first row in which it is empty."""
     found: dict[str, int] = {}
     header = [name.strip().lower() for name in rows[0]] if rows else []
@@ -360,7 +360,7 @@ def find_key_faults_of_seed_files(inputs: RuleInputs) -> Iterator[RuleObservatio
             )
 
 
-def parse_number(text: str) -> Decimal | None:
+def parse_seed_number(text: str) -> Decimal | None:
     """The number that a value stands for, so that 1000.0 is 1000.00; None if it is none."""
     return Decimal(text.strip()) if _NUMERIC.match(text) else None
 
@@ -375,7 +375,7 @@ def _list_seed_row_keys(
     places = [(header.index(name), name in numbers) for name in sorted(grain)]
     return [
         tuple(
-            text if not is_number or (number := parse_number(text)) is None else number
+            text if not is_number or (number := parse_seed_number(text)) is None else number
             for place, is_number in places
             for text in [row[place].strip()]
         )

@@ -76,11 +76,11 @@ def read_case_of_test_file(body: Mapping[str, Any], read: ReadText) -> UnitTestC
     Args:
         read: Reads another file of the project, by the path that the test names.
     """
-    outputs = _read_mapping(body.get("outputs"))
+    outputs = _read_expectation_mapping(body.get("outputs"))
     partial = bool(outputs.get("partial"))
     expected = {
         name: _read_expected_table(value, read, partial=partial)
-        for name, value in _read_mapping(outputs.get("ctes")).items()
+        for name, value in _read_expectation_mapping(outputs.get("ctes")).items()
     }
     expected = {f"CTE {name.lower()}": table for name, table in expected.items()}
     if outputs.get(QUERY) is not None:
@@ -89,22 +89,22 @@ def read_case_of_test_file(body: Mapping[str, Any], read: ReadText) -> UnitTestC
         model=str(body.get("model") or "").lower(),
         inputs={
             name.lower(): _read_expected_table(value, read)
-            for name, value in _read_mapping(body.get("inputs")).items()
+            for name, value in _read_expectation_mapping(body.get("inputs")).items()
         },
         outputs=expected,
         variables={
             name.lower(): spell_value_of_test_file(value)
-            for name, value in _read_mapping(body.get("vars")).items()
+            for name, value in _read_expectation_mapping(body.get("vars")).items()
         },
     )
 
 
-def _read_mapping(value: Any) -> Mapping[str, Any]:
+def _read_expectation_mapping(value: Any) -> Mapping[str, Any]:
     return {str(key): item for key, item in value.items()} if isinstance(value, dict) else {}
 
 
 def _read_expected_table(value: Any, read: ReadText, *, partial: bool = False) -> ExpectedTable:
-    whole = _read_mapping(value) if isinstance(value, dict) else {"rows": value}
+    whole = _read_expectation_mapping(value) if isinstance(value, dict) else {"rows": value}
     partial = partial or bool(whole.get("partial"))
     text = repr(sorted((key, repr(item)) for key, item in whole.items() if key != "partial"))
     rows = _read_expected_rows(whole, read)

@@ -57,8 +57,8 @@ class TestSides:
 def list_tests_of_touched_files(inputs: RuleInputs) -> TestSides:
     """Lists every test that the change may affect, also through a file that the test reads."""
     then, now = (
-        _make_reader(inputs, before=True),
-        _make_reader(inputs, before=False),
+        _make_test_file_reader(inputs, before=True),
+        _make_test_file_reader(inputs, before=False),
     )
     paths = list(_iterate_touched_test_files(inputs))
     return TestSides(
@@ -94,7 +94,7 @@ def _list_test_files(inputs: RuleInputs) -> Iterator[str]:
                 yield path
 
 
-def _make_reader(inputs: RuleInputs, *, before: bool) -> ReadText:
+def _make_test_file_reader(inputs: RuleInputs, *, before: bool) -> ReadText:
     """Makes a reader of one side's files, by their paths in the repository or in a project."""
     changed = set(inputs.changed_files or ())
 

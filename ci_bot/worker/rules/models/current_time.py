@@ -103,7 +103,7 @@ class CurrentTime(ModelRule):
         if query is None:
             return
         yield from self._observe_run_time(model, query)
-        found = _list_all_calls(query, _CLOCK, _CLOCK_NAMES, clock=True)
+        found = _list_calls_of_query_and_run(query, _CLOCK, _CLOCK_NAMES, clock=True)
         if not found:
             return
         view = model.kind.is_view or model.kind.is_embedded
@@ -118,7 +118,7 @@ class CurrentTime(ModelRule):
         )
         yield self.make_observation(
             model,
-            lambda calls: f"{_describe_calls(calls)}: {effect}",
+            lambda calls: f"{_name_clock_calls(calls)}: {effect}",
             _BY_THE_INTERVAL if incremental else "@execution_ts (or start and end) is used instead",
             subject=found,
             severity="medium" if view or _is_only_stamp(query, len(found), model) else None,
@@ -146,15 +146,15 @@ class CurrentTime(ModelRule):
         versioned = model.kind.is_scd_type_2
         if not model.kind.is_incremental or (model.forward_only and not versioned):
             return
-        found = _list_run_times(query, model)
+        found = _list_run_time_variables(query, model)
         if found:
             yield self.make_observation(
                 model,
                 lambda calls: (
-                    f"{_describe_calls(calls)}: each run has another value, and versions of rows "
+                    f"{_name_clock_calls(calls)}: each run has another value, and versions of rows "
                     "are made by it, so every run closes all rows and opens them again."
                     if versioned
-                    else f"{_describe_calls(calls)}: it is the time of the run and not "
+                    else f"{_name_clock_calls(calls)}: it is the time of the run and not "
                     f"of the "
                     "interval. A run that computes old intervals again gives them other rows than "
                     "the runs of those days did, or none."
@@ -190,7 +190,7 @@ class RandomValue(ModelRule):
         query = self.query_of(model)
         if query is None:
             return
-        found = _list_all_calls(query, _RANDOM, _RANDOM_NAMES, clock=False)
+        found = _list_calls_of_query_and_run(query, _RANDOM, _RANDOM_NAMES, clock=False)
         found += [
             f"TABLESAMPLE in {name_query_part(sample, query)}"
             for sample in query.tree.find_all(exp.TableSample)
@@ -200,7 +200,7 @@ class RandomValue(ModelRule):
             yield self.make_observation(
                 model,
                 lambda calls: (
-                    f"{_describe_calls(calls)}: every run gives other values, so rows cannot be "
+                    f"{_name_clock_calls(calls)}: every run gives other values, so rows cannot be "
                     "matched with those of an earlier run."
                 ),
                 "the value is computed from the row, for instance as a hash of its key",
@@ -265,7 +265,7 @@ def _does_column_decide_rows(column: str, model: Model) -> bool:
     return column in {used.name.lower() for key in keys for used in key.find_all(exp.Column)}
 
 
-def _list_run_times(query: ModelQuery, model: Model) -> list[str]:
+def _list_run_time_variables(query: ModelQuery, model: Model) -> list[str]:
     """Lists variables of the run's time that affect rows or values, each with its position.
 
     A template has no variables with a position: there the values that a run inserts are listed.
@@ -342,14 +342,14 @@ def _list_functions(calls: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(call.partition(" in ")[0] for call in calls))
 
 
-def _describe_calls(calls: Sequence[str]) -> str:
+def _name_clock_calls(calls: Sequence[str]) -> str:
     """Describes calls for a sentence: `NOW` (in WHERE and column day)."""
     places = list(dict.fromkeys(call.partition(" in ")[2] for call in calls))
     rest = f" and {len(places) - PLACES_NAMED} more places" if len(places) > PLACES_NAMED else ""
     return f"{quote_names(_list_functions(calls))} (in {', '.join(places[:PLACES_NAMED])}{rest})"
 
 
-def _list_all_calls(
+def _list_calls_of_query_and_run(
     query: ModelQuery, types: tuple[type[exp.Expr], ...], named: frozenset[str], *, clock: bool
 ) -> list[str]:
     """Lists the calls in a query, also those that variables insert, or macros only in a run."""

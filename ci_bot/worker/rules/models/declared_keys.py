@@ -57,24 +57,27 @@ def iterate_equalities(
             for side, other in ((part.this, part.expression), (part.expression, part.this)):
                 column = side.unnest()
                 if isinstance(column, exp.Column):
-                    owner, places = find_place(column), frozenset(find_places(other))
+                    owner, places = (
+                        find_column_alias_and_name(column),
+                        frozenset(list_column_aliases_and_names(other)),
+                    )
                     if owner[0] not in {alias for alias, _ in places}:
                         yield owner, places
         elif isinstance(part, exp.Is) and isinstance(part.this, exp.Column):
             # valid_to IS NULL selects the current row of a history.
-            alias, name = find_place(part.this)
+            alias, name = find_column_alias_and_name(part.this)
             for one in {name, *_VALIDITY}:
                 yield (alias, one), frozenset()
 
 
-def find_place(column: exp.Column) -> Place:
+def find_column_alias_and_name(column: exp.Column) -> Place:
     """The alias and the name of a column, in lower case."""
     return column.table.lower(), column.name.lower()
 
 
-def find_places(node: exp.Expr) -> set[Place]:
+def list_column_aliases_and_names(node: exp.Expr) -> set[Place]:
     """The columns of an expression."""
-    return set(map(find_place, node.find_all(exp.Column)))
+    return set(map(find_column_alias_and_name, node.find_all(exp.Column)))
 
 
 def list_fixed_columns(join: ScopedJoin) -> frozenset[str]:
@@ -108,7 +111,7 @@ def _iterate_partners_of_key(
     the key.
     """
     items = filter(None, map(branch.find_result, key))
-    read = {alias for item in items for alias, _ in find_places(item)}
+    read = {alias for item in items for alias, _ in list_column_aliases_and_names(item)}
     for join in branch.joins:
         table = branch.find_table(join.alias)
         if join.adds_columns and join.alias not in read and table is not None:
@@ -166,7 +169,7 @@ class KeyContradictions:
         items = [item for name in key if (item := branch.find_result(name)) is not None]
         if len(items) < len(key):
             return None
-        held = {name for item in items for _, name in find_places(item)}
+        held = {name for item in items for _, name in list_column_aliases_and_names(item)}
         held |= _list_fixed_by_filter(branch, None)
         keys = self._list_source_keys(table_name(source))
         if not keys or any(one <= held for one in keys):
@@ -211,7 +214,7 @@ class KeyContradictions:
                 continue
             # A grain is a claim, and an audit is proof.
             for key in read_audit_promises(model).unique:
-                columns = _map_to_source(branch, key)
+                columns = _map_key_to_source(branch, key)
                 if columns:
                     found.setdefault(table_name(source), set()).add(columns)
         return {table: sorted(keys, key=sorted) for table, keys in found.items()}
@@ -225,7 +228,7 @@ def _find_only_table(branch: ScopedSelect) -> exp.Table | None:
     return branch.find_table(branch.start.alias_or_name)
 
 
-def _map_to_source(branch: ScopedSelect, key: Iterable[str]) -> frozenset[str]:
+def _map_key_to_source(branch: ScopedSelect, key: Iterable[str]) -> frozenset[str]:
     """Maps result columns to the source's columns, through casts; empty if one is computed."""
     found: set[str] = set()
     for name in key:
@@ -246,13 +249,13 @@ def _list_fixed_by_filter(branch: ScopedSelect, alias: str | None) -> frozenset[
     found = {
         name
         for part in branch.list_clause_conditions("where")
-        for owner, name in find_places(part)
+        for owner, name in list_column_aliases_and_names(part)
         if alias in {None, owner}
     }
     return frozenset(found | _VALIDITY if found & _VALIDITY else found)
 
 
-def split_name(name: str) -> list[str]:
+def split_column_name_into_words(name: str) -> list[str]:
     """Splits a name into its words, in lower case."""
     return re.split(r"[\W_]+", name.lower())
 
@@ -270,5 +273,5 @@ def is_range_join(join: ScopedJoin) -> bool:
     for part in join.conditions:
         count += sum(_BOTH_ENDS for _ in part.find_all(exp.Between))
         for test in part.find_all(*_RANGES):
-            count += join.alias in {alias for alias, _ in find_places(test)}
+            count += join.alias in {alias for alias, _ in list_column_aliases_and_names(test)}
     return count >= _BOTH_ENDS

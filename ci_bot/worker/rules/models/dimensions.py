@@ -192,17 +192,17 @@ def _does_condition_move_with_time(condition: exp.Expr) -> bool:
 
     `x <= now` selects more rows from day to day, and each stays selected.
     """
-    if isinstance(condition, exp.LT | exp.LTE) and _is_time(condition.expression):
-        return _is_time(condition.this)
-    if isinstance(condition, exp.GT | exp.GTE) and _is_time(condition.this):
-        return _is_time(condition.expression)
+    if isinstance(condition, exp.LT | exp.LTE) and _is_time_of_version(condition.expression):
+        return _is_time_of_version(condition.this)
+    if isinstance(condition, exp.GT | exp.GTE) and _is_time_of_version(condition.this):
+        return _is_time_of_version(condition.expression)
     if isinstance(condition, exp.Or):
         return any(_does_condition_move_with_time(part) for part in condition.flatten())
     if isinstance(condition, exp.Between):
         _, begin, _ = condition.iter_expressions()
-        return _is_time(begin)
-    return _is_time(condition)
+        return _is_time_of_version(begin)
+    return _is_time_of_version(condition)
 
 
-def _is_time(node: exp.Expr) -> bool:
+def _is_time_of_version(node: exp.Expr) -> bool:
     return is_interval_predicate(node) or does_model_read_clock(node)

@@ -15,14 +15,14 @@ from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.rules.models.declared_keys import (
     Place,
-    find_place,
-    find_places,
+    find_column_alias_and_name,
     is_range_join,
     iterate_equalities,
+    list_column_aliases_and_names,
     list_unique_keys,
     make_singular,
     may_model_deduplicate,
-    split_name,
+    split_column_name_into_words,
 )
 from ci_bot.worker.rules.models.linter_rule import ModelRule, ProjectView, on_model
 from ci_bot.worker.rules.observation import RuleObservation
@@ -117,7 +117,9 @@ def read_joined_rows(select: ScopedSelect, by_table: Mapping[str, Model]) -> Joi
     for lateral in select.laterals:
         _add_generated(rows, lateral)
     keys_of_group = select.list_group_keys()
-    rows.grouped = frozenset(find_place(k) for k in keys_of_group if isinstance(k, exp.Column))
+    rows.grouped = frozenset(
+        find_column_alias_and_name(k) for k in keys_of_group if isinstance(k, exp.Column)
+    )
     return rows
 
 
@@ -129,7 +131,7 @@ def _add_generated(rows: JoinedRows, lateral: exp.Expr) -> None:
         return
     rows.names[alias.name.lower()] = alias.name
     rows.keys[alias.name.lower()] = [columns]
-    made_of = {owner for owner, _ in find_places(lateral.this)} - {""}
+    made_of = {owner for owner, _ in list_column_aliases_and_names(lateral.this)} - {""}
     rows.generated[alias.name.lower()] = frozenset(made_of or {rows.first})
 
 
@@ -159,7 +161,7 @@ def list_source_keys(
     inner = _list_keys_by_alias(branch, alone, by_table, depth + 1) + _list_numbered_keys(branch)
     where = iterate_equalities(branch.list_clause_conditions("where"))
     fixed = {name for (_, name), others in where if not others}
-    outer = [_rename_key(branch, key - fixed) for key in inner]
+    outer = [_rename_key_of_source(branch, key - fixed) for key in inner]
     return [key for key in outer if key is not None]
 
 
@@ -175,7 +177,7 @@ def _list_numbered_keys(branch: ScopedSelect) -> list[frozenset[str]]:
     return found
 
 
-def _rename_key(branch: ScopedSelect, key: Iterable[str]) -> frozenset[str] | None:
+def _rename_key_of_source(branch: ScopedSelect, key: Iterable[str]) -> frozenset[str] | None:
     """The result columns that hold a key of the source; None if one is not returned."""
     shown = {
         item.name.lower(): name for name, item in branch.results if isinstance(item, exp.Column)
@@ -231,15 +233,15 @@ class FanOutTotal(ModelRule):
         """Totals of columns that another source repeats, by that source."""
         counted: dict[str, dict[str, str]] = {}
         for column, node in totals:
-            read = {alias for alias, _ in find_places(node)}
+            read = {alias for alias, _ in list_column_aliases_and_names(node)}
             if not read or "" in read:
                 continue
             for alias in rows.keys.keys() - rows.find_determined(read):
-                called = _name_source(self.project, rows, alias)
+                called = _name_joined_source(self.project, rows, alias)
                 text = node.sql(dialect=model.dialect)
                 counted.setdefault(alias, {})[f"{column} by {called}"] = text
         for alias, texts in sorted(counted.items()):
-            called = _name_source(self.project, rows, alias)
+            called = _name_joined_source(self.project, rows, alias)
             key = min(rows.keys[alias], key=lambda one: (len(one), sorted(one)))
             fixed = rows.list_fixed(alias, rows.names)
             yield self.make_observation(
@@ -274,7 +276,7 @@ class FanOutTotal(ModelRule):
         known = rows.keys.keys()
         counted = rows.find_determining()
         others = known - counted
-        called = partial(_name_source, self.project, rows)
+        called = partial(_name_joined_source, self.project, rows)
         tables = [quote_names(map(called, one)) for one in (known, others)]
         if not counted:
             return (
@@ -318,7 +320,7 @@ class ManyToManyJoin(ModelRule):
             by = {name for alias in known for name in rows.list_fixed(alias, known)}
             if not by:
                 continue  # no equality, so nothing is known of its condition
-            tables = [_name_source(self.project, rows, alias) for alias in sorted(known)]
+            tables = [_name_joined_source(self.project, rows, alias) for alias in sorted(known)]
             yield self.make_observation(
                 model,
                 f"Rows of {quote_names(dict.fromkeys(tables))} meet by {quote_names(by)}, which "
@@ -329,7 +331,7 @@ class ManyToManyJoin(ModelRule):
             )
 
 
-def _name_source(project: ProjectView, rows: JoinedRows, alias: str) -> str:
+def _name_joined_source(project: ProjectView, rows: JoinedRows, alias: str) -> str:
     name = rows.names[alias]
     return project.name_of_table(name) if "." in name else name
 
@@ -338,7 +340,7 @@ def _orders_two_sources(select: ScopedSelect) -> bool:
     """Whether a condition orders rows of two sources, such as `a.id < b.id`: pairs are meant."""
     conditions = [part for join in select.joins for part in join.conditions]
     return any(
-        len({alias for alias, _ in find_places(test)}) >= _BOTH_SIDES
+        len({alias for alias, _ in list_column_aliases_and_names(test)}) >= _BOTH_SIDES
         for part in [*conditions, *select.list_clause_conditions("where")]
         for test in part.find_all(*_ORDERS)
     )
@@ -374,11 +376,11 @@ def _describe_repeats(
 
 
 def _is_called_after(column: str, rows: JoinedRows, aliases: Collection[str]) -> bool:
-    words = _list_words(column)
-    return any(words & _list_words(rows.names[alias], last=True) for alias in aliases)
+    words = _list_singular_words(column)
+    return any(words & _list_singular_words(rows.names[alias], last=True) for alias in aliases)
 
 
-def _list_words(name: str, *, last: bool = False) -> set[str]:
+def _list_singular_words(name: str, *, last: bool = False) -> set[str]:
     """The words of a name, in the singular; of a table only the last one."""
-    words = split_name(name.rpartition(".")[2])
+    words = split_column_name_into_words(name.rpartition(".")[2])
     return {make_singular(word) for word in (words[-1:] if last else words) if word}

@@ -12,7 +12,7 @@ from sqlglot import exp
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.models.query_slips import iterate_slips, read_number_or_day
+from ci_bot.worker.rules.models.query_slips import iterate_slips, read_constant_number_or_day
 from ci_bot.worker.rules.models.value_types import MixedTypes, ValueTypes
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, list_filled_columns, name_query_part
@@ -73,7 +73,7 @@ def _ties_tables(part: exp.Expr) -> bool:
 def describe_condition(node: exp.Expr) -> tuple[str, str] | None:
     """Describes a condition that is the same for each row, or a COUNT of it."""
     if isinstance(node, exp.Count):
-        return _describe_count(node)
+        return _describe_improbable_count(node)
     if isinstance(node, exp.Between):
         return _describe_range(node)
     if isinstance(node.parent, type(node)):
@@ -98,7 +98,7 @@ def _list_rivals(parts: Sequence[exp.Expr], kind: type[exp.Expr]) -> list[str]:
 
 
 def _describe_range(node: exp.Between) -> tuple[str, str] | None:
-    low, high = map(read_number_or_day, list(node.iter_expressions())[1:])
+    low, high = map(read_constant_number_or_day, list(node.iter_expressions())[1:])
     reversed_ = (
         low is not None and high is not None and type(low) is type(high) and low > high  # type: ignore[operator]
     )
@@ -107,7 +107,7 @@ def _describe_range(node: exp.Between) -> tuple[str, str] | None:
     return "is never true: its lower end is above its upper end", "the lower end comes first"
 
 
-def _describe_count(node: exp.Count) -> tuple[str, str] | None:
+def _describe_improbable_count(node: exp.Count) -> tuple[str, str] | None:
     counted = node.this.unnest() if isinstance(node.this, exp.Expression) else None
     if counted is None or node.expressions or not _is_never_null(counted):
         return None
@@ -226,7 +226,7 @@ def _iterate_findings(query: ModelQuery) -> Iterator[_Found]:
 
 def _describe_expression(node: exp.Expr) -> tuple[str, str] | None:
     if isinstance(node, _FORMATTED):
-        return _describe_format(node)
+        return _describe_improbable_format(node)
     if isinstance(node, exp.Window):
         return _describe_window(node)
     if isinstance(node, _CONDITIONS):
@@ -267,7 +267,7 @@ def _describe_window(node: exp.Window) -> tuple[str, str] | None:
     return None
 
 
-def _describe_format(node: exp.Expr) -> tuple[str, str] | None:
+def _describe_improbable_format(node: exp.Expr) -> tuple[str, str] | None:
     pattern = node.args.get("format")
     if not isinstance(pattern, exp.Literal):
         return None

@@ -12,7 +12,7 @@ from sqlglot import exp
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.rules.models.declared_keys import (
-    find_place,
+    find_column_alias_and_name,
     iterate_equalities,
     list_unique_keys,
 )
@@ -276,7 +276,7 @@ class UnorderedAggregate(ModelRule):
         self, column: exp.Column, keys: list[exp.Expr], select: ScopedSelect
     ) -> bool:
         alias = column.table.lower()
-        grouped = {find_place(key) for key in keys if isinstance(key, exp.Column)}
+        grouped = {find_column_alias_and_name(key) for key in keys if isinstance(key, exp.Column)}
         held = {name for owner, name in grouped if owner == alias}
         for join in select.joins:
             # An outer join makes its conditions true only for the rows of the partner.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.declared_keys import split_name
+from ci_bot.worker.rules.models.declared_keys import split_column_name_into_words
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.models.value_types import ValueTypes
 from ci_bot.worker.rules.observation import RuleObservation
@@ -61,7 +61,7 @@ class MisnamedColumn(ModelRule):
         found: dict[str, tuple[str, str]] = {}
         for select in query.root.selects:
             for name, item in select.results:
-                why = self._describe_extreme(select, name, item) or _describe_days(item)
+                why = self._describe_extreme(select, name, item) or _describe_negative_days(item)
                 if why is not None:
                     found[name] = why
         for name, (what, clears) in found.items():
@@ -78,7 +78,10 @@ class MisnamedColumn(ModelRule):
         node = _find_plain_value(item)
         if not isinstance(node, exp.Min | exp.Max) or not isinstance(node.this, exp.Column):
             return None
-        words, read = frozenset(split_name(name)), frozenset(split_name(node.this.name))
+        words, read = (
+            frozenset(split_column_name_into_words(name)),
+            frozenset(split_column_name_into_words(node.this.name)),
+        )
         if read & _ANY_ORDER:
             return None
         function = type(node).__name__.upper()
@@ -109,7 +112,7 @@ class MisnamedColumn(ModelRule):
             for window in select.find_all(exp.Window)
             if isinstance(window.this, exp.RowNumber)
         ]
-        words = frozenset(split_name(model.name.rpartition(".")[2]))
+        words = frozenset(split_column_name_into_words(model.name.rpartition(".")[2]))
         is_newest, is_oldest = bool(words & _NEWEST), bool(words & _EARLY)
         if len(numbered) != 1 or is_newest == is_oldest or not _picks_first_row(query):
             return
@@ -135,11 +138,11 @@ class MisnamedColumn(ModelRule):
     def _is_time(self, select: ScopedSelect, column: exp.Column) -> bool:
         kind = self._types.find_type(select, column)
         if kind is None:
-            return not _TIMES.isdisjoint(split_name(column.name))
+            return not _TIMES.isdisjoint(split_column_name_into_words(column.name))
         return kind.this in _TIME_TYPES
 
 
-def _describe_days(item: exp.Expr) -> tuple[str, str] | None:
+def _describe_negative_days(item: exp.Expr) -> tuple[str, str] | None:
     """Describes a DATEDIFF from the end to the start, which is below zero."""
     node = _find_plain_value(item)
     if not isinstance(node, exp.DateDiff):
@@ -148,7 +151,9 @@ def _describe_days(item: exp.Expr) -> tuple[str, str] | None:
     if any(len(side) != 1 for side in ends):
         return None
     (end,), (start,) = ends
-    if _STARTS.isdisjoint(split_name(end.name)) or _ENDS.isdisjoint(split_name(start.name)):
+    if _STARTS.isdisjoint(split_column_name_into_words(end.name)) or _ENDS.isdisjoint(
+        split_column_name_into_words(start.name)
+    ):
         return None
     return (
         f"counts days backwards: DATEDIFF takes the end first, and here that is `{end.name}`",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.declared_keys import find_place
+from ci_bot.worker.rules.models.declared_keys import find_column_alias_and_name
 from ci_bot.worker.rules.models.fan_outs import list_source_keys
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.models.value_types import is_money_name
@@ -87,7 +87,7 @@ class MixedCurrencies(ModelRule):
             if isinstance(window, exp.Window)
             else select.list_group_keys()
         )
-        groups = {find_place(key) for key in keys if isinstance(key, exp.Column)}
+        groups = {find_column_alias_and_name(key) for key in keys if isinstance(key, exp.Column)}
         mine = {name for alias, name in groups if alias in {amount.table.lower(), ""}}
         unique = list_source_keys(select.find_source(amount), self.project.by_table)
         if currency in {name for _, name in groups} or any(key <= mine for key in unique):

@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.rules.models.declared_keys import (
-    find_places,
     iterate_equalities,
+    list_column_aliases_and_names,
     list_unique_keys,
 )
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
@@ -85,12 +85,12 @@ def _is_join_tied(join: ScopedJoin, select: ScopedSelect, left: list[exp.Expr]) 
         return True
     others = {item.alias_or_name.lower() for item in left}
     for part in (*join.conditions, *select.list_clause_conditions("where")):
-        tables = {alias for alias, _ in find_places(part)}
+        tables = {alias for alias, _ in list_column_aliases_and_names(part)}
         if "" in tables or (join.aliases & tables and tables & others):
             return True
     # A correlated LATERAL has its condition inside.
     return isinstance(join.target, exp.Subquery) and any(
-        alias in others for alias, _ in find_places(join.target)
+        alias in others for alias, _ in list_column_aliases_and_names(join.target)
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlglot import exp
 
 from ci_bot.protocol.rules import quote_names
-from ci_bot.worker.rules.models.declared_keys import find_place, list_grains
+from ci_bot.worker.rules.models.declared_keys import find_column_alias_and_name, list_grains
 from ci_bot.worker.rules.models.fan_outs import list_source_keys
 from ci_bot.worker.rules.models.value_types import TIMES_OF_DAY, ValueTypes
 from ci_bot.worker.sql import EPOCH, ModelQuery, ScopedQuery, ScopedSelect, split_conditions
@@ -266,19 +266,19 @@ def _read_range(node: exp.Between) -> list[_Comparison] | None:
 
 
 def _read_constant(node: exp.Expr | None) -> _Constant | None:
-    found = read_number_or_day(node)
+    found = read_constant_number_or_day(node)
     if found is None and isinstance(node, exp.Cast | exp.TryCast | exp.Paren):
         return _read_constant(node.this)
     is_text = isinstance(node, exp.Literal) and node.is_string
     return f"{_TEXT_MARK}{node.name}" if found is None and is_text and node is not None else found
 
 
-def read_number_or_day(node: exp.Expr | None) -> Decimal | str | None:
+def read_constant_number_or_day(node: exp.Expr | None) -> Decimal | str | None:
     """Reads a number, or a day as text; None for anything else."""
     if isinstance(node, exp.Cast | exp.TryCast | exp.Paren):
-        return read_number_or_day(node.this)
+        return read_constant_number_or_day(node.this)
     if isinstance(node, exp.Neg):
-        number = read_number_or_day(node.this)
+        number = read_constant_number_or_day(node.this)
         return -number if isinstance(number, Decimal) else None
     if not isinstance(node, exp.Literal):
         return None
@@ -305,7 +305,7 @@ def _iterate_filters_up_to_a_day(select: ScopedSelect, types: ValueTypes) -> Ite
         side, end = part.this, part.args.get("high")
         if isinstance(part, exp.LTE):
             end = part.expression
-        day = read_number_or_day(end)
+        day = read_constant_number_or_day(end)
         is_day = isinstance(day, str) and _DAY.fullmatch(day) and day != EPOCH
         if not is_day or not isinstance(side, exp.Column):
             continue
@@ -378,7 +378,7 @@ def _list_tied(part: exp.Expr, mine: str) -> frozenset[str]:
 def _iterate_fixed_grains(select: ScopedSelect, grain: frozenset[str]) -> Iterator[Slip]:
     """Yields filters that leave one value of a column of the grain: somebody has tried it out."""
     shown = {
-        find_place(item)
+        find_column_alias_and_name(item)
         for name, item in select.results
         if name in grain and isinstance(item, exp.Column)
     }
@@ -391,7 +391,7 @@ def _iterate_fixed_grains(select: ScopedSelect, grain: frozenset[str]) -> Iterat
         if not isinstance(side, exp.Column) or not isinstance(value, exp.Literal):
             continue
         is_id = not value.is_string or side.name.lower().endswith("_id")
-        if is_id and find_place(side) in shown:
+        if is_id and find_column_alias_and_name(side) in shown:
             yield Slip(
                 part,
                 f"leaves the rows of one `{side.name}`, which is a column of the grain",

@@ -14,7 +14,7 @@ from sqlmesh.utils.date import now, to_datetime
 
 from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.project import describe_merge_obstacle_in_project
-from ci_bot.worker.rules.models.declared_keys import list_grains, split_name
+from ci_bot.worker.rules.models.declared_keys import list_grains, split_column_name_into_words
 from ci_bot.worker.rules.models.linter_rule import ModelRule, is_computed_table, on_model
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.sql import find_interval_bounds, list_column_names
@@ -184,7 +184,9 @@ class PartitionPerRow(ModelRule):
 
 def _has_many_values(column: str) -> bool:
     """Whether an id is, by its name, one of many: of a customer, and not of a region."""
-    return column.endswith(_ENDINGS_OF_ID) and _OF_FEW.isdisjoint(split_name(column))
+    return column.endswith(_ENDINGS_OF_ID) and _OF_FEW.isdisjoint(
+        split_column_name_into_words(column)
+    )
 
 
 def _iterate_single_keys(model: Model) -> Iterator[str]:

@@ -84,16 +84,18 @@ class ValueTypes:
         if depth >= _MOST_LEVELS:
             return None
         if isinstance(source, ScopedQuery):
-            return self._find_result_type(source, name, depth)
+            return self._find_type_of_result_column(source, name, depth)
         model = self._by_table.get(table_name(source)) if source is not None else None
         if model is None:
             return None
         query = None if declares_types(model) else self._queries.query_of(model)
         if query is None:
             return (list_known_types(model) or {}).get(name)
-        return self._find_result_type(query.root, name, depth)
+        return self._find_type_of_result_column(query.root, name, depth)
 
-    def _find_result_type(self, query: ScopedQuery, name: str, depth: int) -> exp.DataType | None:
+    def _find_type_of_result_column(
+        self, query: ScopedQuery, name: str, depth: int
+    ) -> exp.DataType | None:
         """Finds the type of a query's result column, if all branches of a UNION agree on it."""
         items = [(branch, branch.find_result(name)) for branch in query.branches]
         found = [
@@ -337,7 +339,9 @@ class MixedTypes:
         for family, other in ((left, node.expression), (right, node.this)):
             if isinstance(other.unnest(), exp.Literal):
                 return _describe_unreadable(family, [other])
-        return _describe_pair(left, right, is_equality=isinstance(node, (*_EQUALITIES, exp.NEQ)))
+        return _describe_compared_types(
+            left, right, is_equality=isinstance(node, (*_EQUALITIES, exp.NEQ))
+        )
 
     def _describe_list(self, select: ScopedSelect, node: exp.In) -> _Why | None:
         left = self._find_family(select, node.this)
@@ -349,7 +353,7 @@ class MixedTypes:
             for branch in select.find_nested(query).branches
             for _, item in branch.results
         ]
-        pairs = (_describe_pair(left, right, is_equality=True) for right in rights)
+        pairs = (_describe_compared_types(left, right, is_equality=True) for right in rights)
         return next(filter(None, pairs), None)
 
     def _find_family(self, select: ScopedSelect, node: exp.Expr) -> str | None:
@@ -374,7 +378,9 @@ class MixedTypes:
                     )
 
 
-def _describe_pair(left: str | None, right: str | None, *, is_equality: bool) -> _Why | None:
+def _describe_compared_types(
+    left: str | None, right: str | None, *, is_equality: bool
+) -> _Why | None:
     if left is None or right is None or _are_alike(left, right):
         return None
     if {left, right} == {"date", "time"}:
