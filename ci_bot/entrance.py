@@ -1,7 +1,7 @@
 """A package's public names, each loaded from its module when somebody first uses it.
 
-A process loads only what it needs: to import all of a package at its entrance would cost a review
-a tenth of its time.
+A process loads only what it needs. Importing all modules of a package when it is first imported
+would take a tenth of a review's time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from types import ModuleType
 
 
 def open_on_demand(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
-    """A package's `__getattr__` (PEP 562).
+    """Makes a package's `__getattr__` (PEP 562).
 
     Args:
         package: Its dotted name.
@@ -35,7 +35,7 @@ def open_on_demand(package: str, modules: Mapping[str, Sequence[str]]) -> Callab
 
 
 def _import_module(name: str) -> ModuleType:
-    # As the statement does it: `python -X importtime` does not list what importlib imports. With a
-    # name to take from it, the module itself is given and not its package.
+    # As the `import` statement does it: `python -X importtime` does not list importlib's imports.
+    # With a name in `fromlist` it returns the module itself, and not its package.
     module: ModuleType = __import__(name, fromlist=("__name__",))
     return module

@@ -13,7 +13,7 @@ EXIT_INCOMPLETE = 4
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 
-# What each means, as docs/reference.md has it.
+# The meaning of each, as in docs/reference.md.
 EXIT_CODES: Mapping[int, str] = {
     EXIT_DONE: "Done. For a review: Go, Review or no changes; `fail-on` moves this line.",
     EXIT_FAILED: "No-Go, or the work failed. Also a review whose report GitHub did not take, if "
@@ -31,7 +31,7 @@ EXIT_CODES: Mapping[int, str] = {
 
 
 class _ForTheUser(BaseException):
-    """Words for the user.
+    """A failure or an end of the run, in words for the user.
 
     Args:
         message: One clear sentence that says what is wrong.
@@ -63,12 +63,14 @@ class _ForTheUser(BaseException):
 
 
 class BotError(_ForTheUser, Exception):
-    """A failure. What handles failures may go on."""
+    """A failure. Code that handles failures may continue."""
 
 
 class RunCancelled(_ForTheUser):
-    """The run was asked to stop. As with Python's own KeyboardInterrupt, nobody takes it for a
-    failure: it goes through to where a run ends, and to who has something to say before that.
+    """The run was asked to stop.
+
+    Like Python's KeyboardInterrupt it is no `Exception`, so code that handles failures does not
+    catch it. It passes to the end of a run, and to code that has to report something before that.
     """
 
     exit_code = EXIT_INTERRUPTED
@@ -109,7 +111,7 @@ class WorkerFailed(BotError):
 
 
 class TimedOut(BotError):
-    """The run was not over when its time was."""
+    """The run did not finish in its time."""
 
     reason_code = "timeout"
 
@@ -130,12 +132,12 @@ LOG_HINT = "The log above says what happened last."
 
 
 def format_exception(error: BaseException) -> str:
-    """An exception's traceback, with those of its causes."""
+    """Formats an exception's traceback, with those of its causes."""
     return "".join(traceback.format_exception(error))
 
 
 def make_unforeseen_error(error: BaseException) -> UnforeseenDefect:
-    """The failure that stands for an exception of any kind: one line of it."""
+    """Makes the failure for an exception of any kind, with its first line."""
     lines = str(error).strip().splitlines()
     description = f"{type(error).__name__}{f': {lines[0][:200]}' if lines else ''}"
     return UnforeseenDefect(

@@ -1,8 +1,7 @@
 """Which files a pattern of git's kind means, and whom CODEOWNERS names for a file. Pure.
 
-Both processes ask: the bot for the owner of a model, a rule for owners who are asked less than
-before. (https://git-scm.com/docs/gitignore#_pattern_format and
-https://docs.github.com/repositories/managing-your-repositorys-settings-and-features/customizing-your-repository/about-code-owners)
+Both processes use it: the bot finds the owner of a model, and a rule finds owners who are asked
+less than before. (https://git-scm.com/docs/gitignore#_pattern_format and
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 
-# In this order; the first that is there counts.
+# In this order; the first that exists counts.
 CODEOWNERS_PLACES = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")
 _ANY_DEPTH = "**"
 _ANY_NAME = re.compile("")
@@ -22,12 +21,12 @@ _WORD = re.compile(r"(?:\\.|[^\s\\])+")
 
 @dataclass(frozen=True)
 class FilePattern:
-    """A pattern, name by name, so that no pattern takes long on any path.
+    """A pattern, split into names, so that no pattern takes long on any path.
 
     Attributes:
-        names: what each name of a path has to be; `**` stands for any number of names.
-        only_below: whether it means what is in a directory, and no file of that name.
-        takes_below: whether it also means what is in a directory of that name.
+        names: what each name of a path has to be; `**` matches any number of names.
+        only_below: whether it means only files in a directory of that name, and no such file.
+        takes_below: whether it also means files in a directory of that name.
     """
 
     names: tuple[str | re.Pattern[str], ...]
@@ -35,7 +34,7 @@ class FilePattern:
     takes_below: bool = True
 
     def matches(self, path: str) -> bool:
-        """Checks whether it means a file of the repository; `path` is relative to its root."""
+        """Whether it means a file of the repository; `path` is relative to its root."""
         names = path.split("/")
         at = passed = 0
         again: tuple[int, int] | None = None
@@ -64,7 +63,7 @@ def read_pattern(pattern: str, *, below_stars: bool = True) -> FilePattern:
     """Reads a pattern of .gitattributes, .dockerignore or CODEOWNERS.
 
     Args:
-        below_stars: whether `a/*` also means what is in a directory there. CODEOWNERS says no.
+        below_stars: whether `a/*` also means files in directories there. In CODEOWNERS it does not.
     """
     inner = pattern.strip("/")
     names = [_compile_path_name(name) for name in re.split(r"/+", inner)]
@@ -93,8 +92,8 @@ class OwnerLine:
 
     Attributes:
         number: from 1.
-        pattern: as it is written; `files` is what it means.
-        owners: accounts and addresses as they are written; none takes owners away.
+        pattern: as it is written; `files` is its meaning.
+        owners: accounts and addresses as they are written; none means that nobody owns the files.
     """
 
     number: int
@@ -104,7 +103,7 @@ class OwnerLine:
 
 
 def read_owner_lines(text: str) -> list[OwnerLine]:
-    """The lines of a CODEOWNERS that GitHub follows, in their order."""
+    """Lists the lines of a CODEOWNERS file that GitHub follows, in their order."""
     found = []
     for number, line in enumerate(text.splitlines(), start=1):
         words: list[str] = []
@@ -112,7 +111,7 @@ def read_owner_lines(text: str) -> list[OwnerLine]:
             if word.startswith("#"):
                 break
             words.append(word)
-        # GitHub passes over a line with what its syntax does not have.
+        # GitHub skips a line with syntax that CODEOWNERS does not have.
         if words and not words[0].startswith("!") and "[" not in words[0]:
             files = read_pattern(words[0], below_stars=False)
             found.append(OwnerLine(number, words[0], files, tuple(words[1:])))
@@ -120,5 +119,5 @@ def read_owner_lines(text: str) -> list[OwnerLine]:
 
 
 def find_owner_line(lines: Sequence[OwnerLine], path: str) -> OwnerLine | None:
-    """The line that counts for a file: the last that matches."""
+    """Finds the line that counts for a file: the last one that matches; None if none does."""
     return next((line for line in reversed(lines) if line.files.matches(path)), None)

@@ -1,6 +1,6 @@
 """Everything that a run takes from the machine around it, read in one place and passed on.
 
-Nothing below `cli` looks at the environment, the clock, the current directory or random numbers.
+No code below `cli` reads the environment, the clock, the current directory or random numbers.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from typing import Literal, TextIO
 
 from ci_bot.errors import BadInput
 
-# Written by the Dockerfile beside the interpreter. A file and not a variable, because a workflow's
-# `env:` must not be able to open the cage.
+# The Dockerfile writes it beside the interpreter. It is a file and not a variable, because a
+# workflow's `env:` must not be able to open the cage.
 CONTAINER_FILE = "ci-bot-container.json"
 
 
 @dataclass(frozen=True)
 class ContainerUser:
-    """The unprivileged account that the image made for the worker, and the image's own Java; None
-    in the image for reviews, which has neither Java nor Spark."""
+    """The unprivileged account that the image has for the worker, and the image's own Java.
+
+    The image for reviews has neither Java nor Spark, so `java_home` is None there.
+    """
 
     uid: int
     gid: int
@@ -53,7 +55,7 @@ class Machine:
         token: A new unguessable word at every call.
         jitter: A random number from 0 up to 1, for spreading retries.
         verbose: Whether the person at the terminal wants to see tracebacks.
-        color: Whether that person wants colours; `auto`: where they can be shown.
+        color: Whether that person wants colours; `auto`: if they can be shown.
     """
 
     environ: Mapping[str, str] = field(repr=False)
@@ -77,16 +79,16 @@ class Machine:
         return self.worker_user is None or self.worker_user.java_home is not None
 
     def format_timestamp(self) -> str:
-        """Now, ISO 8601 in UTC, to the second."""
+        """Returns the current time, ISO 8601 in UTC, to the second."""
         return self.utc_now().strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def read_date(self) -> date:
-        """Today, in UTC."""
+        """Returns today's date in UTC."""
         return self.utc_now().date()
 
 
 def make_process_machine() -> Machine:
-    """The real machine.
+    """Makes the real machine.
 
     Raises:
         BadInput: The current directory is gone.
@@ -116,15 +118,15 @@ def make_process_machine() -> Machine:
 
 
 def _open_stream(stream: TextIO | None) -> TextIO:
-    """The stream; where the process was started without it, one that leads nowhere."""
+    """Returns the stream, or one that leads nowhere if the process was started without it."""
     return stream or Path(os.devnull).open("w", encoding="utf-8")
 
 
 def read_container_user(path: Path) -> ContainerUser | None:
-    """The account that an image's file names; None if there is no such file.
+    """Reads the account that an image's file names; None if there is no such file.
 
     Raises:
-        BadInput: it names none.
+        BadInput: the file names none.
     """
     if not path.is_file():
         return None

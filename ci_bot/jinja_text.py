@@ -20,13 +20,14 @@ _ENDIF = re.compile(r"\bendif[ \t]*-?%\}")
 def list_templates(
     text: str, kinds: tuple[str, ...] = ALL_TEMPLATES, *, whole_conditions: bool = False
 ) -> Iterator[tuple[int, int]]:
-    """Where each template begins and ends. One that is never closed is none.
+    """Yields where each template begins and ends. A template that is never closed does not count.
 
-    A pattern such as `\\{\\{.*?\\}\\}` looks for the end of each opening bracket through the whole
-    rest of the text: 60 kB of them take minutes. Here each kind of end is missed once.
+    A pattern such as `\\{\\{.*?\\}\\}` searches the whole rest of the text for the end of each
+    opening bracket: with 60 kB of them it takes minutes. Here a missing end is searched for only
+    once for each kind.
 
     Args:
-        kinds: What opens a template that counts.
+        kinds: The opening brackets of templates that count.
         whole_conditions: Whether `{% if … endif %}` in one line counts as one template.
     """
     opens = re.compile("|".join(map(re.escape, kinds)))
@@ -61,10 +62,10 @@ def replace_templates(
     *,
     whole_conditions: bool = False,
 ) -> str:
-    """The text with something else for each of its templates; see `list_templates`.
+    """Returns the text with each of its templates replaced; see `list_templates`.
 
     Args:
-        replace: Gives what stands for a template, which it gets whole.
+        replace: Gets a whole template, and returns its replacement.
     """
     pieces, done = [], 0
     for start, end in list_templates(text, kinds, whole_conditions=whole_conditions):

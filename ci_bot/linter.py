@@ -4,9 +4,9 @@ A project uses them all with one file in its directory `linter`:
 
     from ci_bot.linter import *  # noqa: F403 - SQLMesh looks for classes in the project's module
 
-and names them in `linter.rules` or `linter.warn_rules`, each by its id without hyphens. What they
-say, and which of it the team's policy leaves out, is the same as in a review. Positions are those
-of the language server's protocol, so an editor marks the place and links the rule's page.
+and names them in `linter.rules` or `linter.warn_rules`, each by its id without hyphens. They report
+the same as in a review, and the team's policy leaves out the same. Positions are those of the
+language server's protocol, so an editor marks the place and links to the rule's page.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 
     from ci_bot.worker.rules import RuleObservation
 
-# The policy and the view of a project, for as long as the context holds the same models.
+# The policy and the view of a project, as long as its context has the same models.
 _known: WeakKeyDictionary[Any, tuple[Any, ProjectView, _LintPolicy]] = WeakKeyDictionary()
 
 
 class _LintPolicy:
-    """The team's policy as it lies beside the project, for the models of one context.
+    """The team's policy beside the project, for the models of one context.
 
     A pull request is judged by its base branch's policy. Here it is the working tree's, as in
     `ci-bot review` on a laptop without a base.
@@ -86,7 +86,7 @@ class _LintPolicy:
     def weigh_observation(
         self, observation: RuleObservation, name: str, path: str | None, text: str
     ) -> Risk | None:
-        """What a rule has seen with the team's weight and message; None if it does not count."""
+        """Returns what a rule found with the policy's weight and message; None if left out."""
         comments = compare_ignore_comments_for_policy(
             [(path or "", text, text)], list_rules_that_policy_may_weigh()
         )
@@ -103,7 +103,7 @@ class _LintPolicy:
 
 
 def _read_policy_file_for_linter(content: bytes, today: date) -> PolicyFile:
-    """The policy, or the failure that SQLMesh shows as a sentence."""
+    """Reads the policy, or raises the failure that SQLMesh shows as a sentence."""
     try:
         return read_policy(
             content, path=FILE_NAME, rules=list_rules_that_policy_may_weigh(), today=today
@@ -113,7 +113,7 @@ def _read_policy_file_for_linter(content: bytes, today: date) -> PolicyFile:
 
 
 def _find_view_and_policy(context: GenericContext[Any]) -> tuple[ProjectView, _LintPolicy]:
-    """View and policy of a context. SQLMesh makes each rule again for each model."""
+    """Finds view and policy of a context: SQLMesh makes each rule again for each model."""
     models = context._models if hasattr(context, "_models") else context.models
     found = _known.get(context)
     if found is None or found[0] is not models:
@@ -124,7 +124,7 @@ def _find_view_and_policy(context: GenericContext[Any]) -> tuple[ProjectView, _L
 
 
 def _make_rule(kind: type[ModelRule]) -> type[ModelRule]:
-    """The rule as SQLMesh's linter runs it: with the policy, its weight, its page and a place."""
+    """Makes the rule for SQLMesh's linter: with the policy, its weight, its page and a place."""
 
     class Linted(kind):  # type: ignore[misc,valid-type]  # each rule has one
         def __init__(self, context: GenericContext[Any]) -> None:
@@ -150,7 +150,7 @@ def _make_rule(kind: type[ModelRule]) -> type[ModelRule]:
             return self.violation(message, violation_range=place)
 
         def get_definition_location(self) -> Any:
-            """The rule's page, which an editor opens."""
+            """Returns the rule's page, which an editor opens."""
             location = super().get_definition_location()
             return location.model_copy(
                 update={"file_path": str(find_rule_page(self.spec.id)), "start_line": 1}
@@ -164,14 +164,14 @@ def _make_rule(kind: type[ModelRule]) -> type[ModelRule]:
 
 
 def _describe_weight_and_place(risk: Risk, place: Range | None) -> str:
-    """SQLMesh prints the line on a terminal alone, and no column anywhere."""
+    """Describes weight and place: SQLMesh prints the line only on a terminal, and no column."""
     if place is None:
         return risk.severity
     return f"{risk.severity}, line {place.start.line + 1}, column {place.start.character + 1}"
 
 
 def _read_model_file_for_linter(model: Model, roots: list[Path]) -> tuple[str | None, str]:
-    """The path of a model's file below its project, and its text; "" if it has none."""
+    """Reads a model's file: its path below the project (None if there is none), and its text."""
     file = getattr(model, "_path", None)
     if file is None or not Path(file).is_file():
         return None, ""

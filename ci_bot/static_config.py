@@ -1,8 +1,8 @@
 """What a project's YAML configuration says in plain text: nothing is rendered, expanded or run.
 
-The bot has to know what a pull request's environment is called before any project is loaded, and
-a cleanup has to find the same name after the branch is gone. So of SQLMesh's own
-`cicd_bot.pr_environment_name` that is honoured which can be read without running anything.
+The bot has to know the name of a pull request's environment before any project is loaded, and a
+cleanup has to find the same name after the branch is gone. So SQLMesh's own
+`cicd_bot.pr_environment_name` is used only if it can be read without running anything.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from ci_bot.jinja_text import EXPRESSION, REMARK, replace_templates
 from ci_bot.protocol.environment import is_environment_prefix, normalize_environment_name
 from ci_bot.yaml_reader import MappingNode, Node, ScalarNode, UnfitYaml, compose_yaml
 
-# One of them in a directory; SQLMesh refuses several.
+# A directory may have one of them; SQLMesh refuses several.
 FILES = ("config.yaml", "config.yml", "sqlmesh.yaml", "sqlmesh.yml")
 KEY = "cicd_bot.pr_environment_name"
 MOST_BYTES = 1024 * 1024
-# In place of what a template would give; in no name that could be honoured.
+# Replaces what a template would write; no usable name has this character.
 _UNKNOWN = "\u2400"
 _TEXT, _NULL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
 
 
 @dataclass(frozen=True)
 class WrittenPrefix:
-    """What a configuration says that environments of pull requests are called.
+    """What a configuration says about the names of pull requests' environments.
 
     Attributes:
-        prefix: what comes before `_<number>`; None if nothing is written that can be honoured.
-        problem: why what is written cannot be, to follow the key in a sentence.
+        prefix: the part before `_<number>`; None if nothing usable is written.
+        problem: why the written text is not usable, to follow the key in a sentence.
     """
 
     prefix: str | None = None
@@ -37,11 +37,11 @@ class WrittenPrefix:
 
 
 class _NotPlainError(Exception):
-    """Why what is written cannot be honoured."""
+    """Why the written text is not usable."""
 
 
 def read_written_prefix(text: str) -> WrittenPrefix:
-    """The prefix of environments that a configuration writes, made as SQLMesh's bot makes it."""
+    """Reads the prefix of environments from a configuration, and makes it as SQLMesh's bot does."""
     if KEY.rpartition(".")[2] not in text:
         return WrittenPrefix()
     try:
@@ -60,7 +60,7 @@ def read_written_prefix(text: str) -> WrittenPrefix:
 
 
 def read_written_keys(text: str, path: str) -> list[str]:
-    """The keys that stand at a place of a configuration; none if it cannot be read."""
+    """Lists the keys at a path in a configuration; none if it cannot be read."""
     try:
         node = _find_yaml_node_at_path(_without_templates(text), path.split("."))
     except UnfitYaml:
@@ -71,7 +71,12 @@ def read_written_keys(text: str, path: str) -> list[str]:
 
 
 def _read_yaml_text_at_key(text: str) -> str | None:
-    """The text at `KEY`, None if nothing is written there."""
+    """Returns the text at `KEY`; None if nothing is written there.
+
+    Raises:
+        _NotPlainError: a template makes it, or it is no text.
+        UnfitYaml: the text is no document.
+    """
     if "{%" in text:
         raise _NotPlainError("is in a file that a template makes")
     node = _find_yaml_node_at_path(_without_templates(text), KEY.split("."))
@@ -85,17 +90,17 @@ def _read_yaml_text_at_key(text: str) -> str | None:
 
 
 def _without_templates(text: str) -> str:
-    """The text with a mark for each expression; two are never equal, so that they can be keys."""
+    """Replaces each expression by a mark; no two are equal, because they may be keys."""
     numbers = count()
     without_remarks = replace_templates(text, lambda _: "", (REMARK,))
     return replace_templates(without_remarks, lambda _: f"{_UNKNOWN}{next(numbers)}", (EXPRESSION,))
 
 
 def _find_yaml_node_at_path(text: str, path: list[str]) -> Node | None:
-    """What stands at a place of a YAML document; None if nothing does.
+    """Finds the node at a path in a YAML document; None if there is none.
 
     Raises:
-        UnfitYaml: it is no document.
+        UnfitYaml: the text is no document.
     """
     node = compose_yaml(text)
     for name in path:

@@ -1,5 +1,6 @@
-"""YAML as data: the one reader of it, for both processes. Nothing in a text is run, and its size,
-its depth and its aliases are bounded before anything grows.
+"""YAML as data: the one reader of it, for both processes.
+
+Nothing in a text is run. Its size, its depth and its aliases are limited before anything grows.
 """
 
 from __future__ import annotations
@@ -42,23 +43,23 @@ __all__ = [
     "read_yaml",
 ]
 
-# Where in a document something stands: keys, and the positions of items in lists.
+# A place in a document: keys, and the positions of items in lists.
 YamlPlace = tuple[str | int, ...]
 
-# With every alias written out. No configuration and no test has as many; nine lines of aliases of
-# aliases have a milliard, and whoever walks through them never comes back.
+# Counted with every alias written out. No configuration and no test has so many; nine lines of
+# aliases of aliases make a billion, and code that walks through them never ends.
 MOST_NODES = 200_000
-# The parser looks ahead through every bracket that is open, so depth is what makes it slow.
+# The parser looks ahead through every open bracket, so it is depth that makes it slow.
 MOST_LEVELS = 100
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"[-+]?(?:[0-9]{1,18}\.[0-9]{0,18}|\.[0-9]{1,18})(?:[eE][-+]?[0-9]{1,2})?")
-# What the library lets through of a value or an escape that nothing can be made of: `!!int ""`.
+# What the library raises for a value or an escape that has no meaning, such as `!!int ""`.
 _OF_VALUES = (ValueError, LookupError, OverflowError, TypeError, AttributeError)
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 
 class UnfitYaml(Exception):
-    """The text is not YAML, or none that is accepted here; `line` is where, from 1."""
+    """The text is not YAML, or YAML that is not accepted here; `line` counts from 1."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -67,29 +68,29 @@ class UnfitYaml(Exception):
 
 
 class UnreadYaml(UnfitYaml):
-    """It may be YAML, and it is more than is read here."""
+    """It may be YAML, but it is too deep or too large to be read here."""
 
 
 class EndlessYaml(UnreadYaml):
-    """Its aliases make too much of it."""
+    """Its aliases make it too large."""
 
 
 @dataclass(frozen=True)
 class PositionedDocument:
-    """A document and where its parts stand."""
+    """A document and the lines of its parts."""
 
     data: Any
     known: dict[YamlPlace, int] = field(default_factory=dict)
 
     def find_line_of_part(self, place: YamlPlace) -> int:
-        """The line of a part; of something that is not there, of what would hold it."""
+        """Returns the line of a part; if it does not exist, of the part that would hold it."""
         while place and place not in self.known:
             place = place[:-1]
         return self.known.get(place, 1)
 
 
 class _BoundedParser(Parser):
-    """Stops at the first event that is not accepted."""
+    """A parser that stops at the first event that is not accepted."""
 
     most_levels, most_values, is_plain = MOST_LEVELS, MOST_NODES, False
 
@@ -122,11 +123,12 @@ class _PlainParser(_BoundedParser):
 
 
 def compose_yaml(text: str) -> Node | None:
-    """The nodes of the one document in `text`; None if there is nothing in it. An alias stays one
-    node, and a tag is not followed.
+    """Returns the nodes of the one document in `text`; None if it is empty.
+
+    An alias stays one node, and a tag is not followed.
 
     Raises:
-        UnfitYaml: it is none, or has a key twice.
+        UnfitYaml: the text is no document, or has a key twice.
         UnreadYaml: it is nested too deep, or holds too much.
     """
     with _translate_errors(text):
@@ -134,11 +136,11 @@ def compose_yaml(text: str) -> Node | None:
 
 
 def read_yaml(text: str) -> Any:
-    """The document in `text` as SQLMesh reads it, with aliases and merges written out.
+    """Reads the document in `text` as SQLMesh does, with aliases and merges written out.
 
     Raises:
         UnfitYaml: as for `compose_yaml`, or it has a tag that makes more than data.
-        EndlessYaml: it holds itself, or too much.
+        EndlessYaml: it contains itself, or too much.
     """
     with _translate_errors(text):
         reader = _make_reader(_BoundedParser)
@@ -149,7 +151,7 @@ def read_yaml(text: str) -> Any:
 
 
 def load_yaml(text: str) -> Any:
-    """The document as `read_yaml` gives it, or None if it cannot be read."""
+    """Returns the document as `read_yaml` does, or None if it cannot be read."""
     try:
         return read_yaml(text)
     except UnfitYaml:
@@ -157,8 +159,10 @@ def load_yaml(text: str) -> Any:
 
 
 def read_plain_yaml(text: str) -> PositionedDocument:
-    """The document in `text` and the line of every part of it, for a text that people write for
-    this program: keys are words, and only numbers, true, false and null are no text.
+    """Reads the document in `text`, and the line of every part of it.
+
+    It is for a text that people write for this program. Keys are words, and values are text, except
+    numbers, true, false and null.
 
     Raises:
         UnfitYaml: as for `compose_yaml`, or it has an alias or a tag, or more than a person writes.
@@ -178,7 +182,7 @@ def _make_reader(parser: type[Parser]) -> YAML:
 
 @contextmanager
 def _translate_errors(text: str) -> Iterator[None]:
-    """What the library raises, as one sentence and a line."""
+    """Turns the library's errors into one sentence and a line."""
     try:
         yield
     except MarkedYAMLError as error:
@@ -223,11 +227,11 @@ def _list_children(node: Node) -> list[Node]:
 
 
 def _count_yaml_nodes(node: Node | None, known: dict[int, int]) -> int:
-    """How many nodes there are with every alias written out.
+    """Counts the nodes with every alias written out.
 
     Args:
-        known: Of the lists and mappings that were counted already. What is being counted has no
-            end yet, so a document that holds itself is larger than any.
+        known: The counts of lists and mappings so far. One that is still being counted has no end
+            yet, so it counts as more than allowed, and so does a document that contains itself.
     """
     if node is None or isinstance(node, ScalarNode):
         return 1
@@ -238,7 +242,7 @@ def _count_yaml_nodes(node: Node | None, known: dict[int, int]) -> int:
 
 
 def _read_plain_node(node: Node, place: YamlPlace, known: dict[YamlPlace, int]) -> Any:
-    # The line of a key is where people look, so it stays if it is known.
+    # People look for the line of a key, so it stays if it is known.
     known.setdefault(place, node.start_mark.line + 1)
     if isinstance(node, SequenceNode):
         return [
@@ -247,7 +251,7 @@ def _read_plain_node(node: Node, place: YamlPlace, known: dict[YamlPlace, int]) 
         ]
     if isinstance(node, ScalarNode):
         return _parse_scalar(node)
-    found: dict[str, Any] = {}  # what people wrote; who asks for a part checks its type
+    found: dict[str, Any] = {}  # what people wrote; code that uses a part checks its type
     for key, value in node.value:
         line = key.start_mark.line + 1
         if not isinstance(key, ScalarNode):
@@ -259,7 +263,7 @@ def _read_plain_node(node: Node, place: YamlPlace, known: dict[YamlPlace, int]) 
 
 
 def _parse_scalar(node: ScalarNode) -> Any:
-    """A single value: text in quotes, and without them what YAML 1.2 makes of it.
+    """Parses a single value: in quotes it is text, without them what YAML 1.2 makes of it.
 
     `off` and dates are text there, too.
     """

@@ -1,3 +1,3 @@
 """Everything that may hold the token.
 
-No module here imports SQLMesh or the worker; what it knows of a project is the worker's answer."""
+No module here imports SQLMesh or the worker; it knows a project only by the worker's answer."""

@@ -80,7 +80,7 @@ class AuditTotals(Contract):
 
 
 class Profile(Contract):
-    """One side's values of a column, over the rows that were compared: aggregates only."""
+    """Aggregates of one column on one side, over the rows that were compared."""
 
     nulls: Count
     distinct: Count | None = Field(
@@ -96,7 +96,7 @@ class Profile(Contract):
 
 
 class ColumnMatch(Contract):
-    """A column of both sides. Its profiles are there where it does not agree everywhere."""
+    """A column that both sides have, with its profiles if some of its values differ."""
 
     name: Name
     match_rate: Rate | None = Field(ge=0, le=1)
@@ -119,7 +119,7 @@ class DiffWindow(Contract):
 
 
 class TableDiff(Contract):
-    """Aggregates only: no row of either side ever leaves the warehouse."""
+    """A comparison of one model's table with prod's. No row of either side leaves the warehouse."""
 
     model: Name
     compared: bool
@@ -171,7 +171,7 @@ class Attempt(Contract):
 
 
 class NotCleared(Contract):
-    """A finding that a data diff can clear, and this one does not."""
+    """A finding that a data diff can clear, but this one did not."""
 
     rule: Name
     model: Name
@@ -179,14 +179,14 @@ class NotCleared(Contract):
 
 
 class NotProbed(Contract):
-    """A model that a plan builds, and that a probe of it does not."""
+    """A model that the plan builds and a probe of it leaves out."""
 
     model: Name
     why: Line
 
 
 class ApplyVerdict(Contract):
-    """The decision after an apply: the review's, with what the data says."""
+    """The decision after an apply: the review's decision, corrected by what the data shows."""
 
     decision: Decision
     reasons: list[Line]
@@ -251,8 +251,10 @@ class ApplyDocument(Contract):
 
 
 class EstimateDocument(Contract):
-    """The expected cost of what an apply has still to build, asked where Spark has started. Nothing
-    was written for it."""
+    """The expected cost of what an apply still has to build.
+
+    It is asked after Spark has started, and nothing is written for it.
+    """
 
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["estimate"] = "estimate"
@@ -270,12 +272,12 @@ class EstimateDocument(Contract):
 
     @property
     def costs(self) -> list[Cost]:
-        """Of the environment, and of prod where it is known."""
+        """The estimates: of the environment and, if it is known, of prod."""
         return [self.cost, *([self.after_merge] if self.after_merge is not None else [])]
 
 
 def list_limited_costs(document: ApplyDocument | EstimateDocument) -> list[Cost]:
-    """The estimates that a limit is held against: of the environment, and of prod if known."""
+    """Lists the estimates that a limit is compared with: the environment's, and prod's if known."""
     if isinstance(document, ApplyDocument):
         known = (document.estimate, document.prod_estimate)
         return [cost for cost in known if cost is not None]
@@ -283,7 +285,7 @@ def list_limited_costs(document: ApplyDocument | EstimateDocument) -> list[Cost]
 
 
 class ApplyStep(Contract):
-    """Where an apply was when it ended: the last thing that it said."""
+    """Where an apply was when it ended: its last progress message."""
 
     phase: Name
     message: Line
@@ -294,11 +296,11 @@ class ApplyStep(Contract):
     def describe_state_left(
         self, environment: str, then: str | None = None, *, nothing: bool = False
     ) -> str:
-        """What there is after an end at this step, in a sentence for `partial`.
+        """Describes what exists after an end at this step, in a sentence for `partial`.
 
         Args:
-            then: What becomes of it, if that is not an apply's or a cleanup's business.
-            nothing: No table was filled, and no view was made.
+            then: What happens to it next, if that is not up to an apply or a cleanup.
+            nothing: Whether no table was filled and no view was made.
         """
         if self.phase in AFTER_PROMOTION:
             then = then or "Applying again rebuilds nothing and checks it; a cleanup removes it."
@@ -326,6 +328,6 @@ class ApplyStep(Contract):
         )
 
 
-# What a worker says it does from its first write on, and what of that comes after the promotion.
+# The phases that a worker reports from its first write on, and those of them after the promotion.
 AFTER_PROMOTION = ("verify", "evidence")
 BUILDING = ("apply", *AFTER_PROMOTION)

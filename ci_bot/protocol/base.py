@@ -1,6 +1,6 @@
-"""What every contract shares: strictness, scalar types with a rule of their own, and its reader.
+"""What every contract shares: strictness, scalar types with a rule of their own, and their reader.
 
-A document that may be of several types is known by its `activity`.
+The field `activity` says which type a document has, if several are possible.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SCHEMA_VERSION: Literal[1] = 1
 class Contract(BaseModel):
     """A frozen record that refuses unknown keys and never coerces a value silently."""
 
-    # A run uses a third of the contracts. Pydantic builds the others when nobody waits for them.
+    # A run uses a third of the contracts. So Pydantic builds each one only when it is first used.
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
@@ -32,26 +32,26 @@ class Contract(BaseModel):
     def model_post_init(self, _context: Any, /) -> None:
         """Shares one set of field names among all records of a type that have every field.
 
-        Pydantic keeps a set for each, and that is a third of the memory of a large answer. They
-        can be shared, because a record is frozen and a copy of one copies its set.
+        Pydantic keeps a set for each record: a third of the memory of a large answer. Sharing is
+        safe, because a record is frozen, and a copy of a record copies its set.
         """
         every = _list_every_field(type(self))
         if self.__pydantic_fields_set__ == every:
             object.__setattr__(self, "__pydantic_fields_set__", every)
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """The document as it is written to a file or sent to the other process."""
+        """Returns the document as JSON, as it is written to a file or sent to the other process."""
         return self.to_bytes(indent=indent).decode()
 
     def to_bytes(self, *, indent: int | None = None) -> bytes:
-        """The same in UTF-8, without the text of a large document beside it.
+        """Returns the same in UTF-8. The text of a large document is never in memory beside it.
 
-        (`BaseModel.model_dump_json`, which decodes what this gives)
+        (`BaseModel.model_dump_json`, which decodes these bytes)
         """
         return self.__pydantic_serializer__.to_json(self, by_alias=True, indent=indent)
 
     def iterate_parts(self, *, indent: int | None = None) -> Iterator[bytes]:
-        """What `to_bytes` gives, a field at a time: a large document is never whole in memory."""
+        """Yields what `to_bytes` returns, by field: a large document is never whole in memory."""
         end = -1 if indent is None else -2  # the closing brace has a line of its own
         before = b"{"
         for name in type(self).model_fields:
@@ -71,7 +71,7 @@ def _list_every_field(record: type[BaseModel]) -> set[str]:
 class VerbatimContract:
     """Marks a text of the worker that is compared with what the bot knows.
 
-    It is shown only if it equals that, so it is left as it is where secrets are taken out.
+    It is shown only if both are equal, so it is left as it is when secrets are removed.
     """
 
 
@@ -91,10 +91,10 @@ Bytes = Annotated[int, Field(ge=0, description="A size in bytes.")]
 
 
 def make_readable_path(path: str) -> str:
-    """A path as everybody can write it: each byte that is no UTF-8 is one U+FFFD.
+    """Makes a path that everybody can write: each byte that is not UTF-8 becomes one U+FFFD.
 
-    Python keeps such bytes as lone surrogates, which no document can hold. The bot reads the names
-    of git in the same way, so both processes call a file alike.
+    Python keeps these bytes as lone surrogates, which no document can hold. The bot reads file
+    names from git in the same way, so both processes give a file the same name.
     """
     if path.isascii():
         return path
@@ -122,12 +122,12 @@ Line = Annotated[str, Field(max_length=LINE_LENGTH, description="One sentence or
 
 
 def shorten_plan_id(plan_id: str | None) -> str:
-    """The 12 hexadecimal digits of a plan id that people see and type ("" if there is none)."""
+    """Returns the 12 digits of a plan id that people see and type, or "" if there is none."""
     return (plan_id or "")[:12]
 
 
 class Versions(Contract):
-    """What computed the document; null where a part was not needed or could not be asked."""
+    """What computed the document; null if a part was not needed or could not be asked."""
 
     ci_bot: Name
     python: Name
@@ -147,7 +147,7 @@ Timings = Annotated[
 
 
 class Failure(Contract):
-    """Why an activity could not be done, in words for the person who has to act on it."""
+    """Why an activity failed, in words for the person who has to act on it."""
 
     stage: Name = Field(description="Where it happened: load, lint, tests, plan, apply, cleanup.")
     reason_code: Name
@@ -166,7 +166,7 @@ class Failure(Contract):
 
 
 def make_json_schema_of_contract(model: type[BaseModel]) -> dict[str, object]:
-    """The JSON Schema (draft 2020-12) of `model` as it is written to a file."""
+    """Returns the JSON Schema (draft 2020-12) of `model`, as it is written to a file."""
     schema = model.model_json_schema(mode="serialization")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
@@ -175,7 +175,7 @@ Document = TypeVar("Document", bound=Contract)
 
 
 class _ActivityTag(BaseModel):
-    """The one field that tells the types apart."""
+    """The one field that distinguishes the types."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -185,8 +185,8 @@ class _ActivityTag(BaseModel):
 class ContractReader(Generic[Document]):
     """Reads a document of one of several types.
 
-    Pydantic's own union makes the validators of all its types before it reads anything. With the
-    dozens of records in ours that is a tenth of a second for each process, and a run reads one.
+    Pydantic's own union builds the validators of all its types before it reads anything. With our
+    dozens of records that takes a tenth of a second in each process, and a run reads only one.
 
     Args:
         types: Union of contracts, each with an `activity` of its own.
@@ -218,8 +218,10 @@ class ContractReader(Generic[Document]):
 
 
 def name_what_does_not_load(failures: Sequence[Failure]) -> str:
-    """What keeps a project from being planned that is not the pull request's doing: a beginning of
-    a sentence."""
+    """Names what cannot be planned here although the pull request did not break it.
+
+    Returns the beginning of a sentence.
+    """
     if any(failure.project is not None for failure in failures):
         return "A model of another project on the same state does not load here"
     return "The base branch does not load here"

@@ -1,4 +1,4 @@
-"""Which existing rows come out differently, and which models keep their history: one judgement."""
+"""Which existing rows will have other values, and which models keep their history."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _CLOSED = (
     "; with `invalidate_hard_deletes` a key that the query no longer gives is closed, too, and "
     "closed rows stay"
 )
-# What SQLMesh's next runs of prod do with rows that a forward-only change leaves in its table, for
-# kinds whose old rows can change. (`insert` of the strategies in `sqlmesh.core.snapshot.evaluator`)
+# What prod's next runs do with rows that a forward-only change leaves in its table, for kinds whose
+# old rows can change. (`insert` of the strategies in `sqlmesh.core.snapshot.evaluator`)
 _OLD_ROWS_CHANGE = {
     "INCREMENTAL_BY_UNIQUE_KEY": "prod's next runs merge by key: an old row whose key is loaded "
     "again gets the new values (or what `when_matched` says), and other rows stay",
@@ -46,24 +46,25 @@ _OLD_ROWS_CHANGE["SCD_TYPE_2_BY_TIME"] = _OLD_ROWS_CHANGE["SCD_TYPE_2"]
 
 
 def old_rows_sentence(kind: str, *, insert_overwrite: bool = False) -> str | None:
-    """What prod's next runs do with old rows after a forward-only change of a model of this kind,
-    where they can change; None if they stay, and for kinds that hold none (`COMPUTED_WHOLE`).
+    """Describes what prod's next runs do with old rows after a forward-only change of this kind.
 
-    SQLMesh makes no seed and no external table forward-only.
+    Returns None if the old rows stay, and for kinds that hold none (`COMPUTED_WHOLE`). SQLMesh
+    makes no seed and no external table forward-only.
     """
     return _BY_PARTITION if insert_overwrite else _OLD_ROWS_CHANGE.get(kind)
 
 
-# Which models of a plan stay in prod's table: forward-only ones, and those below a change.
+# Which models of a plan stay in prod's table: forward-only models, and those below a change.
 
 
 def list_forward_only_models(report: Report | ReviewFacts) -> frozenset[str]:
-    """Models of whose tables in `prod` a merge builds nothing, and that hold rows of their own.
+    """Lists models that hold rows of their own and for which a merge builds nothing in `prod`.
 
-    Whether these rows stay is up to the kind: see `list_history_keepers`.
+    The kind decides whether these rows stay: see `list_history_keepers`.
 
-    A forward-only reader of a breaking change has the category of its parent. It is known by its
-    preview: a table of the environment alone that `prod` does not build again after the merge.
+    A forward-only reader of a breaking change has the category of its parent. Its preview shows
+    that it is forward-only: a table of the environment that `prod` does not build again after the
+    merge.
     """
     found = {change.model for change in report.changes if _is_forward_only(change)}
     plan = report.prod_plan
@@ -83,8 +84,9 @@ def list_forward_only_models(report: Report | ReviewFacts) -> frozenset[str]:
 
 
 def describe_old_rows(report: Report | ReviewFacts) -> dict[str, str]:
-    """Describes what prod's next runs do with the old rows of forward-only models, if these can
-    change.
+    """Describes what prod's next runs do with old rows of forward-only models.
+
+    Returns a sentence for each of these models whose old rows can change.
     """
     kinds = {item.model: (item.kind, False) for item in report.backfill}
     kinds |= {change.model: (change.kind, change.insert_overwrite) for change in report.changes}
@@ -98,7 +100,7 @@ def describe_old_rows(report: Report | ReviewFacts) -> dict[str, str]:
 
 
 def list_history_keepers(report: Report | ReviewFacts) -> frozenset[str]:
-    """Forward-only models whose old rows stay as they are: only new intervals change."""
+    """Lists forward-only models whose old rows stay as they are: only new intervals change."""
     return list_forward_only_models(report) - describe_old_rows(report).keys()
 
 
@@ -107,26 +109,26 @@ def _is_forward_only(change: Change) -> bool:
     return kept and change.category == "forward_only" and change.change != "metadata"
 
 
-# Which existing rows come out differently: the judgement that decision and every report share.
+# Which existing rows get other values: the judgement that decision and every report share.
 
 
 _SAME_RESULT = "same-result"  # the worker's proof
 _REBUILDS = ("breaking", "uncategorized")
-# SQLMesh's word for changes after which old rows are as they were.
+# SQLMesh's categories of changes after which old rows are as they were.
 _KEPT = ("non_breaking", "indirect_non_breaking", "forward_only", "metadata")
 # The table stays, with its rows.
 _REUSES = ("metadata", "indirect_non_breaking")
 
 
 def read_past_numbers(report: Report) -> PastNumbers:
-    """Reads the report's past numbers; an older report has none."""
+    """Returns the report's past numbers, or judges them if the report is older and has none."""
     return judge_past_numbers(report) if report.past_numbers is None else report.past_numbers
 
 
 def judge_past_numbers(facts: ReviewFacts | Report) -> PastNumbers:
-    """What the pull request's own changes do to existing rows; the base branch's do not count.
+    """Judges what the pull request's own changes do to existing rows, without the base branch's.
 
-    The names are those of a document that was checked, so they are not checked once more.
+    The names come from a document that was checked, so they are not checked again.
     """
     forward, kept = list_forward_only_models(facts), list_history_keepers(facts)
     own = [change for change in facts.changes if not change.from_base]
@@ -141,7 +143,7 @@ def judge_past_numbers(facts: ReviewFacts | Report) -> PastNumbers:
         if change.change == "direct" and change.model not in kept | same
         for rows in [_describe_changed_rows(change, parts.get(change.model))]
         if rows is not None
-        # Which old rows prod's next runs reach is up to the data that they load.
+        # The data that prod's next runs load decides which old rows they reach.
         for rows in [
             rows.model_copy(update={"certain": False}) if change.model in forward else rows
         ]
@@ -165,7 +167,7 @@ def judge_past_numbers(facts: ReviewFacts | Report) -> PastNumbers:
     )
 
 
-# What a finding on such columns is about. No data diff clears it: only prod's next run computes
+# The subject of a finding on these columns. No data diff clears it: only prod's next run computes
 # those models again, so an apply has nothing to compare.
 TAKEN_COLUMNS = "columns that models below take in"
 
@@ -176,7 +178,7 @@ class TakenColumn:
 
     Attributes:
         model: the one that gets the column.
-        reader: the model below, with its columns of before that depend on the new one.
+        reader: the model below, with its existing columns that depend on the new one.
     """
 
     model: str
@@ -185,20 +187,20 @@ class TakenColumn:
 
 
 def list_new_columns(impact: Impact) -> set[str | None]:
-    """The names of all new columns: a reader has them by these names, if it only passes them on."""
+    """Lists the names of all new columns; a reader that only passes one on has the same name."""
     return {part.column for part in impact.changed if part.how == "added"}
 
 
 def list_taken_in(facts: ReviewFacts | Report) -> list[TakenColumn]:
-    """New columns that change what models below gave before, for SQLMesh an addition only.
+    """Lists new columns that change what models below gave before.
 
-    `SELECT DISTINCT *`, a set operation or `STRUCT(*)` take in whatever columns there are, and a
-    name without a table may mean the new column from now on. A star at the end of a query only
-    passes the column on.
+    For SQLMesh they are only an addition. But `SELECT DISTINCT *`, a set operation or `STRUCT(*)`
+    take in all columns that there are, and a name without a table may now mean the new column. A
+    star at the end of a query only passes the column on.
     """
     changes = {change.model: change for change in facts.changes if not change.from_base}
     new = list_new_columns(facts.impact)
-    # Of these it is known already what becomes of their old rows.
+    # For these it is known already what happens to their old rows.
     others = {part.model for part in facts.impact.changed if part.how != "added"}
     others |= list_history_keepers(facts)
     found = []
@@ -226,9 +228,9 @@ def _describe_reader_rows(taken: TakenColumn) -> ChangedRows:
 
 
 def _describe_changed_rows(change: Change, parts: list[ChangedPart] | None) -> ChangedRows | None:
-    """What of an edited model's rows comes out differently; None if nothing does."""
+    """Describes which rows of an edited model get other values; None if none do."""
     if change.category in _REUSES or change.kind == "EXTERNAL":
-        return None  # what is said of an external table moves no row of it
+        return None  # the declaration of an external table moves no row of it
     if parts is None:  # nobody has followed its columns
         anew = change.category in _REBUILDS
         return ChangedRows.model_construct(model=change.model, certain=False) if anew else None

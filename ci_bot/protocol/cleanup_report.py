@@ -1,5 +1,7 @@
-"""cleanup.json and a sweep's report: what existed, what was removed, and what is left; and how prod
-and its state differ from what the default branch and its pull requests say.
+"""cleanup.json, a sweep's report and a drift's.
+
+What existed, what was removed, and what is left; and how prod and its state differ from the default
+branch and its pull requests.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from ci_bot.protocol.base import (
 from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.plan import ChangeType, ModelRange
 
-# Of each kind; the counts beside them are of all.
+# At most this many of each kind are listed; the counts beside them are of all.
 MOST_LISTED = 200
 
 
@@ -39,7 +41,7 @@ class UnusedTables(Contract):
 
 
 class LastingEnvironment(Contract):
-    """An environment of the state that is neither prod nor a pull request's, and does not end."""
+    """A person's environment that never expires, or that has expired and still exists."""
 
     environment: Compared
     expires_at: Timestamp | None = Field(description="Null: it never expires.")
@@ -55,7 +57,7 @@ class MissedEstimate(Contract):
 
 
 class StateSurvey(Contract):
-    """What a state says of prod and its other tables, read without loading a model's file."""
+    """What a state says about prod and its other tables, read without loading a model's file."""
 
     behind: list[ModelRange] = Field(
         description="What prod lacks of each of its models, if it should have been built a day ago."
@@ -76,7 +78,7 @@ class DriftedModel(Contract):
 
 
 class UnownedEnvironment(Contract):
-    """An environment that no open pull request owns, and why that is known."""
+    """An environment that no open pull request owns, and how that is known."""
 
     environment: Compared
     pr_number: Count | None
@@ -84,7 +86,7 @@ class UnownedEnvironment(Contract):
 
 
 class DriftReport(Contract):
-    """What a drift run found. Nothing was changed for it, neither in state nor in warehouse."""
+    """What a drift run found. It changed nothing, neither in the state nor in the warehouse."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["drift"] = "drift"
@@ -103,12 +105,12 @@ class DriftReport(Contract):
 
     @property
     def is_clean(self) -> bool:
-        """Whether there is nothing that a person should look at."""
+        """Whether there is nothing that a person should check."""
         return not self.findings
 
     @property
     def findings(self) -> list[str]:
-        """Which kinds of drift there are, by their names."""
+        """The names of the kinds of drift that there are."""
         survey = self.survey
         kinds = {
             "no_plan": self.failure is not None or self.prod_missing is not None,
@@ -170,13 +172,13 @@ class CleanupDocument(Contract):
 
     @property
     def bytes_reclaimed(self) -> int | None:
-        """What the reclaimed tables freed together; None if one of them could not be asked."""
+        """The bytes that the reclaimed tables freed; None if there are none or one is unknown."""
         sizes = [table.bytes for table in self.tables_reclaimed]
         known = [size for size in sizes if size is not None]
         return sum(known) if known and len(known) == len(sizes) else None
 
 
-# A sweep: which environments there are, and what became of those that had to go.
+# A sweep: which environments there are, and what happened to those that had to go.
 
 
 Standing = Literal[
@@ -214,7 +216,7 @@ class FoundEnvironment(Contract):
 
 
 class EnvironmentList(Contract):
-    """The worker's answer to the first half of a sweep. Nothing was changed for it."""
+    """The worker's answer to the first half of a sweep. It changed nothing."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["list"] = "list"
@@ -236,9 +238,9 @@ class SweepTarget(Contract):
 
 
 class SweepDocument(Contract):
-    """The worker's answer to the second half: one document for each environment it got to.
+    """The worker's answer to the second half: one document for each environment that it reached.
 
-    An environment that was asked for and has no document was not reached.
+    An environment of the request that has no document here was not reached.
     """
 
     schema_version: Literal[1] = SCHEMA_VERSION
@@ -249,7 +251,7 @@ class SweepDocument(Contract):
 
 
 class SweepRow(Contract):
-    """One environment in a sweep's report: how it stood, and what came of it."""
+    """One environment in a sweep's report: how it was found, and what the sweep did."""
 
     environment: Name
     pr_number: Count | None

@@ -1,5 +1,6 @@
-"""What a comment holds that no template says: the hidden record of an earlier run for a later one,
-and a team's own words, with the variables in them.
+"""What a comment holds beside its template.
+
+The hidden record of an earlier run for a later one, and a team's own words with their variables.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class PlanHistoryEntry(Contract):
 class Marker(Contract):
     """The first line of the comment. Readers take any `v` they know and ignore other comments.
 
-    `key` tells projects in one repository apart; it is compared whole, never as a substring.
+    `key` distinguishes the projects of one repository; it is compared as a whole, never as a
+    substring.
     """
 
     v: Literal[1] = 1
@@ -68,14 +70,14 @@ class Marker(Contract):
 
 
 def review_phase(report: Report) -> Phase:
-    """The state of the comment that a review ends in."""
+    """Returns the phase of the comment after a review."""
     if report.failure is not None:
         return "plan_failed"
     return "no_changes" if report.decision == "no_changes" else "planned"
 
 
 def apply_phase(result: str) -> Phase:
-    """The state of the comment that an apply ends in."""
+    """Returns the phase of the comment after an apply with this result."""
     phases: dict[str, Phase] = {
         "applied": "applied",
         "nothing_to_apply": "applied",
@@ -89,7 +91,7 @@ MOST_CHARACTERS = 2_000
 VARIABLES = ("plan", "environment", "decision")
 _FENCE = re.compile(r"(`{3,})[a-z]*")
 _VARIABLE = re.compile(r"\{([^{}\n]{0,40})\}")
-# What is put in the place of a variable: it stands in code as well as outside of it.
+# What may replace a variable: it has to be plain both in code and outside of it.
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_ -]{0,119}")
 _REFUSED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile("<"), "must hold no HTML and no `<`; write a link as [words](address)"),
@@ -110,11 +112,11 @@ _REFUSED: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def find_unfit_part_of_team_words(text: str, *, one_line: bool = False) -> str | None:
-    """Why these words are not taken, to follow the name of their key; None if they are.
+    """Says why these words are refused, to follow the name of their key; None if they are fine.
 
     Args:
         text: Markdown.
-        one_line: Whether it has to fit into a sentence, and into the cell of a table.
+        one_line: Whether it has to fit into a sentence and into a cell of a table.
     """
     printable = all(char.isprintable() or char == "\n" for char in text)
     crowded = one_line and ("\n" in text or "|" in text or "```" in text)
@@ -148,7 +150,7 @@ def _find_open_fence(text: str) -> str | None:
 
 
 def fill_variables_of_team_words(text: str, values: Mapping[str, str]) -> str:
-    """The text with a value in the place of each variable; a dash if there is no plain one."""
+    """Replaces each variable in the text by its value, or by a dash if the value is not plain."""
 
     def fill_variable(match: re.Match[str]) -> str:
         value = values.get(match[1], "")

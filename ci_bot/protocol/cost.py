@@ -1,5 +1,6 @@
-"""What work on Spark has cost, how good the estimates of it have been, and how a length of time is
-written for people: in seconds, minutes and hours; never in decimals of hours.
+"""What work on Spark has cost, how good its estimates were, and how people read a duration.
+
+Durations are written in seconds, minutes and hours; never in decimals of hours.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from ci_bot.protocol.base import (
     Versions,
 )
 
-# If a model's figure comes from, the best first: the probe of this plan, its own applies, what
+# Where a model's figure comes from, the best first: the probe of this plan, its own applies, what
 # prod's runs of it have left in Spark's event logs, the size of what it will read.
 CostLayer = Literal["probe", "ledger", "event_logs", "input_size"]
 
-# What each is, as the end of "estimated from".
+# Each of them, as the end of "estimated from".
 COST_SOURCES: Mapping[CostLayer, str] = {
     "probe": "its newest batch",
     "ledger": "its own applies",
@@ -36,7 +37,7 @@ COST_SOURCES: Mapping[CostLayer, str] = {
 }
 
 
-# It is shown as it is, so it is nothing but three letters (ISO 4217).
+# It is shown without escaping, so it may be only three letters (ISO 4217).
 Currency = Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
 
 PRICE = r"[0-9]{1,12}(\.[0-9]{1,6})? [A-Z]{3}"
@@ -51,10 +52,10 @@ class Price(Contract):
 
     @classmethod
     def parse_price(cls, text: str) -> Price:
-        """From `0.42 EUR`.
+        """Parses a text such as `0.42 EUR`.
 
         Raises:
-            ValueError: it is no amount, or has no currency; the message says what it must be.
+            ValueError: it has no amount or no currency; the message says what it must be.
         """
         words = " ".join(text.split())
         if not re.fullmatch(PRICE, words):
@@ -70,9 +71,9 @@ class Price(Contract):
 
 
 class Counters(Contract):
-    """What Spark has counted of some work, added up over its stages.
+    """What Spark has counted for some work, summed over its stages.
 
-    `used_seconds` is the time of tasks: a core occupied for a second is one.
+    `used_seconds` is the time of tasks: one core that is occupied for one second counts as 1.
     """
 
     used_seconds: Seconds = 0.0
@@ -125,7 +126,7 @@ class ModelEstimate(Contract):
 
 
 class Accuracy(Contract):
-    """How far the newest estimates were off, as shares of what the applies have then cost."""
+    """How far the newest estimates were off, as shares of what the applies then cost."""
 
     estimates: Count
     median: Seconds = Field(description="Half of them were closer.")
@@ -135,8 +136,8 @@ class Accuracy(Contract):
 class ActualCost(Contract):
     """What an apply has cost.
 
-    `allocated_hours` are executors occupied while it built, whether they worked or not;
-    `core_hours` the same times their cores. What is null could not be asked.
+    `allocated_hours` are executors occupied while it built, whether they worked or not.
+    `core_hours` is the same, multiplied by their cores. A value is null if it could not be asked.
     """
 
     source: Literal["counters", "clock"] = Field(
@@ -155,7 +156,7 @@ class ActualCost(Contract):
     )
 
 
-# What was learned from Spark's event logs about the cost of prod's own runs.
+# What Spark's event logs say about the cost of prod's own runs.
 
 
 _Unreadable = Annotated[Count, Field(description="Logs that could not be opened.")]
@@ -163,7 +164,7 @@ _Remark = Annotated[Line | None, Field(description="Why a log could not be opene
 
 
 class LearnDocument(Contract):
-    """How many logs there were, what became of each, and what they told."""
+    """How many logs there were, what happened to each, and what they showed."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["learn"] = "learn"
@@ -183,11 +184,11 @@ class LearnDocument(Contract):
     versions: Versions
 
 
-# Who has read prod's tables, as Spark's event logs tell it.
+# Who has read prod's tables, according to Spark's event logs.
 
 
 class LoggedReader(Contract):
-    """An application of one user, or several that differ in numbers alone."""
+    """An application of one user, or several whose names differ only in numbers."""
 
     application: Name
     user: str
@@ -199,7 +200,7 @@ class LoggedReader(Contract):
 
 
 class ExposuresDocument(Contract):
-    """How many logs there were, what became of each, and who has read what."""
+    """How many logs there were, what happened to each, and who has read what."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["exposures"] = "exposures"
@@ -224,7 +225,7 @@ _TENTHS_BELOW = 10
 
 
 def format_duration(seconds: float) -> str:
-    """ "0.4 s", "41 s", "2 min 14 s", "1 h 42 min", "3 d 2 h"."""
+    """Writes seconds for people: "0.4 s", "41 s", "2 min 14 s", "1 h 42 min", "3 d 2 h"."""
     if seconds < _TENTHS_BELOW:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -238,7 +239,7 @@ def format_duration(seconds: float) -> str:
 
 
 def executor_time(hours: float) -> str:
-    """Executor-hours: as `duration`, but from a day on in hours, which is what they are bought in.
+    """Writes executor-hours like `format_duration`, but from a day on in hours, as they are sold.
 
     "20 s", "1 h 42 min", "1,204 h".
     """
@@ -254,16 +255,16 @@ def _format_duration_in_two_units(
 
 
 def read_time(text: str) -> datetime:
-    """A time or a date as documents write it. Before 3.11 Python itself reads no `Z`.
+    """Reads a time or a date as documents write it. Before 3.11 Python itself reads no `Z`.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is neither.
     """
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def count_days_between(start: str, end: str) -> float | None:
-    """How many days lie between two times or dates; None if they are not."""
+    """Counts the days between two times or dates; None if one of them is neither."""
     try:
         return (read_time(end) - read_time(start)) / timedelta(days=1)
     except (ValueError, TypeError):

@@ -1,8 +1,8 @@
 """The name of an environment: made, parsed and judged here and nowhere else. Fast to import.
 
 A name decides which views are written and which are dropped, and SQLMesh rewrites the names that it
-is given: it takes `PROD` for prod and `pr 7` for `pr_7`. So a name is judged as SQLMesh would have
-it, by both processes, before anything is opened; and no `EnvironmentName` is prod.
+gets: `PROD` becomes prod, and `pr 7` becomes `pr_7`. So both processes judge a name in SQLMesh's
+spelling before anything is opened; and no `EnvironmentName` is prod.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PROD_HINT = "Name another environment; prod is changed with `sqlmesh plan`."
 _LETTERS_HINT = "Use the letters a to z, digits and `_`."
 PROD = "prod"
 DEFAULT_PREFIX = "pr"
-# Hive's metastore has 128 characters for a database, which is `<schema>__<environment>`.
+# Hive's metastore allows 128 characters for a database, whose name is `<schema>__<environment>`.
 MOST_CHARACTERS = 100
 _NAME = re.compile(r"[a-z0-9_]+")
 _PREFIX = re.compile(r"[a-z][a-z0-9_]{0,30}")
@@ -52,7 +52,7 @@ class UnfitEnvironmentName(Exception):
         self.exit_code = exit_code
 
     def make_failure(self, stage: str) -> Failure:
-        """The same for a document."""
+        """Returns the same for a document."""
         from ci_bot.protocol.base import Failure
 
         return Failure(
@@ -80,15 +80,15 @@ class EnvironmentName(str):
 
     @classmethod
     def for_pull_request(cls, prefix: str, number: int) -> Self:
-        """The environment of a pull request: never from a branch or a title.
+        """Makes the name for a pull request: never from a branch or a title.
 
         Args:
-            number: 0 for a review without a pull request (a merge queue's), which is never applied.
+            number: 0 for a review without a pull request (merge queue), which is never applied.
         """
         return cls(f"{prefix}_{int(number)}")
 
     def pull_request_number(self, prefix: str) -> int | None:
-        """The pull request whose environment this is; None if it is not one's."""
+        """Returns the pull request that this environment is of; None if the name is not one's."""
         found = _NUMBER.fullmatch(self.removeprefix(f"{prefix}_"))
         return int(found[0]) if found and self.startswith(f"{prefix}_") else None
 
@@ -100,12 +100,12 @@ class EnvironmentName(str):
 
 
 def normalize_environment_name(text: str) -> str:
-    """What SQLMesh makes of a name (`EnvironmentNamingInfo.sanitize_name`)."""
+    """Returns the name that SQLMesh makes of a text (`EnvironmentNamingInfo.sanitize_name`)."""
     return re.sub(r"\W", "_", text).lower()
 
 
 def is_name_of_prod_environment(text: str) -> bool:
-    """Whether SQLMesh, or the person who typed it, takes a name for prod."""
+    """Whether SQLMesh, or the person who typed it, means prod by a name."""
     return PROD in (normalize_environment_name(text), normalize_environment_name(text.strip()))
 
 
@@ -118,7 +118,7 @@ def read_pull_number(text: str, prefix: str) -> int | None:
 
 
 def parse_environment_prefix(text: str, number: int) -> str | None:
-    """The prefix in the name of this pull request's environment; None if the name is none."""
+    """Returns the prefix in the name of this pull request's environment; None if it is not one."""
     prefix = text.removesuffix(f"_{number}")
     return (
         prefix
@@ -136,7 +136,7 @@ def parse_review_environment(text: str) -> EnvironmentName:
     """Parses the environment of a review.
 
     Raises:
-        UnfitEnvironmentName: exit 2, whatever is wrong: nothing would have been touched.
+        UnfitEnvironmentName: exit 2 in every case, because a review would touch nothing.
     """
     if is_name_of_prod_environment(text):
         raise UnfitEnvironmentName(
@@ -152,7 +152,7 @@ def parse_apply_environment(text: str, *, prefix: str, number: int | None) -> En
 
     Args:
         number: The pull request that it is built for; None on a laptop, where a person may build
-            any environment but prod.
+            any environment except prod.
 
     Raises:
         UnfitEnvironmentName: exit 3 for prod and for a name that is not this pull request's.
@@ -186,7 +186,7 @@ def parse_cleanup_environment(text: str, *, prefix: str, number: int | None) -> 
 
 
 def _describe_other_removal(text: str) -> str:
-    """How a person removes an environment that is no pull request's; "" for prod and odd names."""
+    """Says how a person removes an environment of no pull request; "" for prod and odd names."""
     try:
         name = EnvironmentName(text)
     except UnfitEnvironmentName:
@@ -196,7 +196,7 @@ def _describe_other_removal(text: str) -> str:
 
 
 def check_claim_of_environment(*, claim: bool, number: int | None) -> None:
-    """Only a person claims an environment, and never a workflow.
+    """Checks that a person claims an environment, and not a workflow.
 
     Raises:
         UnfitEnvironmentName: exit 3.
@@ -211,7 +211,7 @@ def check_claim_of_environment(*, claim: bool, number: int | None) -> None:
 
 
 def check_environment_prefix(text: str) -> str:
-    """A prefix as it was given.
+    """Returns a prefix as it was given, if it is one.
 
     Raises:
         UnfitEnvironmentName: exit 2.
@@ -275,6 +275,6 @@ def _make_other_pull_error(message: str, prefix: str, otherwise: str = "") -> Un
 
 
 def _quote_environment_name(text: str) -> str:
-    """A name in a sentence: in code marks, on one line, and not longer than a line has room for."""
+    """Quotes a name for a sentence: in code marks, on one line, cut if it is too long."""
     plain = "".join(letter if letter.isprintable() else "?" for letter in text).replace("`", "'")
     return f"`{plain[:_SHOWN]}{'…' if len(plain) > _SHOWN else ''}`"

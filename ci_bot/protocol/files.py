@@ -1,12 +1,14 @@
-"""Files and directories that both processes agree on: which files of a change are read, how large
-they may be, and how its readers know the directories of a run.
+"""Files and directories that both processes agree on.
 
-A rule is given no file that `is_file_read_by_a_rule` does not name, so that a new rule which reads
-another kind of file has to say so here, and the bot then prepares it.
+Which files of a change are read, how large they may be, and what texts call the directories of a
+run instead of their real paths.
 
-A report speaks of the repository. Where the worker reads from is a private copy, the base branch's
-files lie beside it, and a traceback names the interpreter's own packages: no reader can open any of
-these paths, and they differ in every run.
+A rule only gets files that `is_file_read_by_a_rule` names. So a new rule that reads another kind of
+file has to add it here; the bot then prepares these files.
+
+A report uses paths of the repository. The worker reads from a private copy, the base branch's files
+are beside it, and a traceback names the interpreter's own packages. No reader can open these paths,
+and they differ in every run.
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from ci_bot.protocol.base import Contract
 
-# Larger ones are no code, no configuration, and no seed that SQLMesh should keep in its state.
+# Larger files are no code, no configuration, and no seed that SQLMesh should keep in its state.
 LARGEST_FILE_BYTES = 4 * 1024 * 1024
-# Of all that are read in one review, both sides together. The smallest are read first.
+# The sum of all files that one review reads, of both sides. The smallest are read first.
 MOST_BYTES = 256 * 1024 * 1024
 
-# What no rule can read: no text, so neither code nor a credential that anybody could use from it.
-# A suffix that is not here is read: the rules for credentials look at every text.
+# What no rule can read: these files hold no text, so neither code nor a credential that anybody
+# could use. Files with any other suffix are read: the rules for credentials check every text.
 _PICTURES = "png jpg jpeg gif bmp ico webp tif tiff pdf psd"
 _SOUND_AND_FILM = "mp3 mp4 mov avi mkv webm wav ogg flac"
 _FONTS = "woff woff2 ttf otf eot"
@@ -40,8 +42,8 @@ UNREAD_SUFFIXES = frozenset(
     for suffix in group.split()
 )
 
-# How a pointer of Git LFS begins, and how large it is at most, by its specification. The second
-# one is what it was called before its first release.
+# How a pointer of Git LFS begins, and its largest size, by its specification. The second line is
+# how pointers began before the first release of Git LFS.
 _POINTERS = (
     b"version https://git-lfs.github.com/spec/",
     b"version https://hawser.github.com/spec/",
@@ -51,35 +53,35 @@ POINTER_BYTES = 1024
 
 
 def is_lfs_pointer(content: bytes) -> bool:
-    """Whether a file's content is a pointer of Git LFS, which stands for the content elsewhere."""
+    """Whether a file's content is a pointer of Git LFS, that is, the real content is elsewhere."""
     return content.startswith(_POINTERS) and len(content) < POINTER_BYTES
 
 
 def is_file_read_by_a_rule(path: str) -> bool:
-    """Whether some rule looks into a changed file with this path."""
+    """Whether some rule reads a changed file with this path."""
     name = path.rpartition("/")[2]
-    # `.env.db` is a file of variables like `.env`, and no database.
+    # `.env.db` is a file of variables like `.env`, not a database.
     return name.startswith(".env") or splitext(name)[1].lower() not in UNREAD_SUFFIXES
 
 
-# How many intervals anybody may ask for. Fast to import.
+# How many intervals one may ask for. Fast to import.
 
 
-# SQLMesh goes back that many intervals one by one, for every model.
+# For every model SQLMesh goes back through this many intervals, one by one.
 MOST_INTERVALS = 1_000_000
 
-# So many intervals of one plan ask for a person, if a team draws no line of its own
+# Above this number of intervals in one plan a person has to look, if a team sets no limit itself
 # (`max-intervals`): 27 years of days in one table, or one year of days in 27.
 DEFAULT_MAX_INTERVALS = 10_000
 
 
-# Of the path of an installed package, or of Python's own, only the module's part says anything.
+# In the path of an installed package, or of Python's own module, only the module's part matters.
 _PACKAGES = re.compile(
     r"/lib/python3(?:\.\d+)?/(?:(?:site|dist)-packages/)?(?!(?:site|dist)-packages/)(?=\w)"
 )
 _IN_PATHS = frozenset("_.+@~/-")
 _LONGEST_PREFIX = 1_000
-# A path below a directory goes on like this; else the directory itself is meant.
+# How the text continues for a path below a directory, or after the directory itself.
 _BELOW, _ITSELF = r"/(?=[\w.@%+~-])", r"(?![\w-]|\.\w)"
 
 Document = TypeVar("Document", bound="Contract")
@@ -90,7 +92,7 @@ class PrivateDirectories:
 
     Args:
         names: What a path below each directory begins with instead: "" makes it relative. A
-            directory inside another one may have a name of its own.
+            directory inside another one may have its own name.
     """
 
     def __init__(self, names: Mapping[Path, str]) -> None:
@@ -110,15 +112,15 @@ class PrivateDirectories:
         )
 
     def hide_in_text(self, text: str) -> str:
-        """`text` in which paths begin where the reader's own view of the repository does."""
+        """Returns `text` with paths as a reader sees them in the repository."""
         if self._private is not None:
             text = self._private.sub(self._replace_match, text)
         return _strip_package_paths(text)
 
     def hide_in_document(self, document: Document) -> Document:
-        """A contract document in which every string is as `text` gives it."""
-        # A field at a time: no path goes beyond the text it stands in. Reports of large projects
-        # name no such directory, and a copy of one takes 30 MB.
+        """Returns the document with every string as `hide_in_text` returns it."""
+        # Field by field: no path continues in the next field. Reports of large projects name no
+        # private directory, and a copy of one takes 30 MB.
         if all(
             self.hide_in_text(part) == part for part in map(bytes.decode, document.iterate_parts())
         ):
@@ -131,9 +133,10 @@ class PrivateDirectories:
 
 
 def _strip_package_paths(text: str) -> str:
-    """`text` without what stands before the modules of installed packages.
+    """Returns `text` without what is before the modules of installed packages.
 
-    Looked for from the middle: the worker's texts may be made to keep a search from the left busy.
+    The search starts in the middle of a path: the worker could make texts that keep a search from
+    the left busy.
     """
     parts, position = [], 0
     for match in _PACKAGES.finditer(text):
@@ -148,6 +151,6 @@ def _strip_package_paths(text: str) -> str:
 
 
 def _escape_for_json_document(text: str) -> str:
-    import json  # the rest is read at the bot's start, which needs no JSON
+    import json  # the bot reads this module at its start, which needs no JSON
 
     return json.dumps(text, ensure_ascii=False)[1:-1]

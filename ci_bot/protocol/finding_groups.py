@@ -1,7 +1,8 @@
-"""One question is asked once: what one rule finds with one weight is one finding with a list.
+"""Findings of one rule with one weight, grouped into one finding with a list of places.
 
-Comment, page, terminal, decision and JSON group by this. The single findings stay in the report:
-a policy weighs them, an owner accepts them, and a data diff clears them one by one.
+So a reader gets one question once. Comment, page, terminal, decision and JSON use these groups. The
+single findings stay in the report: a policy weighs them, an owner accepts them, and a data diff
+clears them one by one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable
 
 from ci_bot.protocol.review_report import FindingGroup, FoundAt, Risk
 
-# Two leaked keys are two things to revoke, and two gaps two things that nobody has looked at.
+# Two leaked keys are two things to revoke, and two gaps are two things that nobody has checked.
 EACH_ALONE = frozenset(
     {
         "checkout-incomplete",
@@ -26,7 +27,7 @@ EACH_ALONE = frozenset(
 
 
 def group_risks(risks: Iterable[Risk]) -> list[tuple[Risk, ...]]:
-    """Findings of one rule, weight and reason for that weight, in the order of the first ones."""
+    """Groups findings by rule, weight and reason of that weight, in the order of the first ones."""
     groups: dict[object, list[Risk]] = {}
     for risk in risks:
         groups.setdefault(_make_finding_group_key(risk), []).append(risk)
@@ -34,7 +35,7 @@ def group_risks(risks: Iterable[Risk]) -> list[tuple[Risk, ...]]:
 
 
 def group_findings(risks: Iterable[Risk]) -> list[FindingGroup]:
-    """The same as documents."""
+    """Returns the same groups as documents."""
     return [_make_finding_group(group) for group in group_risks(risks)]
 
 

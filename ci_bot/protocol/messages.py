@@ -1,4 +1,4 @@
-"""What the bot asks of the worker, and what the worker says while it works."""
+"""What the bot asks the worker, and what the worker reports while it works."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ from ci_bot.protocol.review_inputs import (
 )
 from ci_bot.protocol.review_report import Acceptance, ReviewFacts
 
-# What `ci-bot doctor` looks at: one line for each part, with the fix.
+# What `ci-bot doctor` checks: one line for each part, with the fix.
 
 
 class DoctorDocument(Contract):
-    """The worker's answer. Nothing was changed for it, neither in state nor in warehouse."""
+    """The worker's answer. It changed nothing, neither in the state nor in the warehouse."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["doctor"] = "doctor"
@@ -92,7 +92,7 @@ class Owner(Contract):
 
 
 class Workplace(Contract):
-    """Directories of this run; all of them are private to it and deleted after it."""
+    """Directories of this run. They are private to it and deleted after it."""
 
     repository: Name = Field(
         description="Root of the checkout; paths in answers are relative to it"
@@ -131,7 +131,7 @@ class _Request(Contract):
 
 
 class _PlanningRequest(Contract):
-    """What a plan is asked for with; the project's configuration says what is not said here."""
+    """What a plan is made with; what is not given here comes from the project's configuration."""
 
     flags: GivenFlags = Field(default_factory=GivenFlags)
     start: str | None = None
@@ -211,7 +211,7 @@ class BaseTestsRequest(_Request):
 
 
 class ScanRequest(_Request):
-    """What do the changed files say by themselves? Nothing of the project is loaded for it."""
+    """What do the changed files say alone? Nothing of the project is loaded for it."""
 
     activity: Literal["scan"] = "scan"
     changed_files: list[FilePath] = Field(
@@ -253,7 +253,7 @@ class SameRequest(_Request):
 
 
 class AcceptRequest(_Request):
-    """Write down that a model's owner accepts a finding. The bot has checked that he may."""
+    """Record that a model's owner accepts a finding. The bot has checked that they may."""
 
     activity: Literal["accept"] = "accept"
     acceptance: Acceptance
@@ -274,7 +274,7 @@ class AcceptAnswer(Contract):
 
 
 class RestateRequest(_Request):
-    """Write down that an owner wants prod to build a model again, or take that back."""
+    """Record that an owner wants prod to build a model again, or take that back."""
 
     activity: Literal["restate"] = "restate"
     model: Name
@@ -299,7 +299,7 @@ class RestateAnswer(Contract):
 
 
 class _EnvironmentRequest(_Request):
-    """What changes an environment: a pull request's, or, without one, a person's on a laptop."""
+    """A request that changes an environment: a pull request's, or a person's on a laptop."""
 
     environment_prefix: Prefix = "pr"
     claim: bool = Field(
@@ -309,13 +309,13 @@ class _EnvironmentRequest(_Request):
 
     @classmethod
     def judge_name(cls, text: str, *, prefix: str, number: int | None) -> EnvironmentName:
-        """The name, if this request may be about it."""
+        """Returns the name, if this request may be about it."""
         raise NotImplementedError
 
     @field_validator("environment", mode="before")
     @classmethod
     def _is_fit(cls, text: object, info: ValidationInfo) -> object:
-        known = info.data  # what is not valid is not in it, and is refused without our help
+        known = info.data  # an invalid field is not in it, and pydantic refuses it without our help
         if not isinstance(text, str) or not {"owner", "environment_prefix", "claim"} <= set(known):
             return text
         number = known["owner"].pr_number
@@ -353,8 +353,10 @@ class EstimateRequest(_PlanningRequest, _Request):
 
 
 class CleanupRequest(_EnvironmentRequest):
-    """Remove this environment. `expected`: there most likely is one, so that it is worth it to
-    start Spark before anybody knows."""
+    """Remove this environment.
+
+    `expected`: it probably exists, so it is worth starting Spark before anybody knows.
+    """
 
     activity: Literal["cleanup"] = "cleanup"
     reclaim: ReclaimChoice = "auto"
@@ -401,20 +403,20 @@ class LearnRequest(_Request):
 
 
 class ExposuresRequest(_Request):
-    """Who has read prod's tables, as these event logs tell it?"""
+    """Who has read prod's tables, according to these event logs?"""
 
     activity: Literal["exposures"] = "exposures"
     event_logs: Name = Field(description="A directory: a path, or a URL that Hadoop knows.")
 
 
 class RememberRequest(_Request):
-    """Which files define models as prod has them? For reviews that come later; read-only."""
+    """Which files define models as prod has them? For later reviews; read-only."""
 
     activity: Literal["remember"] = "remember"
 
 
 class DoctorRequest(_Request):
-    """How are the parts that the other activities need? Read-only."""
+    """Are the parts ready that the other activities need? Read-only."""
 
     activity: Literal["doctor"] = "doctor"
     environment_prefix: Prefix = "pr"
@@ -443,7 +445,7 @@ REQUEST: ContractReader[AnyRequest] = ContractReader(AnyRequest)
 
 
 class FailedAnswer(Contract):
-    """The answer of an activity that ended before it had a document of its own to give."""
+    """The answer of an activity that ended before it had a document of its own."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["failure"] = "failure"

@@ -47,7 +47,7 @@ Decision = Literal["go", "review", "no_go", "no_changes"]
 class ColumnChange(Contract):
     """A column that a change drops, adds or gives another type.
 
-    `before` or `after` is null where the column did not, or does no longer, exist.
+    `before` is null if the column did not exist, `after` if it does not exist any more.
     """
 
     name: Name
@@ -59,7 +59,7 @@ class ColumnChange(Contract):
 
 
 class Change(Contract):
-    """One model whose snapshot differs from the one in prod."""
+    """One model whose snapshot differs from prod's."""
 
     model: Name
     change: ChangeType
@@ -132,7 +132,7 @@ class EnvironmentStatement(Contract):
 
 
 class Stage(Contract):
-    """One stage of the plan's execution, complete (nothing is elided)."""
+    """One complete stage of the plan's execution: nothing is left out."""
 
     stage: Name
     title: Line
@@ -159,7 +159,7 @@ class StatementEffect(Contract):
 
 
 class Finding(Contract):
-    """What a rule saw. Rule, model, path and subject say what it is about; sentences may change."""
+    """What a rule found. Rule, model, path and subject identify it; sentences may change."""
 
     rule: Name
     severity: Severity
@@ -207,7 +207,7 @@ class TestFailure(Contract):
 
 
 class TestsCheck(Contract):
-    """Unit tests; `none` where the project has none: zero tests are not a success."""
+    """Unit tests; `none` if the project has none: zero tests are no success."""
 
     __test__ = False
 
@@ -220,7 +220,7 @@ class TestsCheck(Contract):
 
     @property
     def failed_before(self) -> int:
-        """How many of the failing tests fail on the base branch, too."""
+        """How many of the failing tests also fail on the base branch."""
         return len({(f.path, f.name) for f in self.failures if f.on_base == "failed"})
 
 
@@ -251,9 +251,9 @@ CheckStatus = Literal["ok", "warn", "fail", "not_run"]
 
 
 class ProjectCheck(Contract):
-    """One part of the project or its surroundings, and how it is.
+    """One part of the project or its surroundings, and its state.
 
-    `fix` says what to do, and is null if nothing needs doing.
+    `fix` says what to do, and is null if there is nothing to do.
     """
 
     name: Name
@@ -274,7 +274,7 @@ class Checks(Contract):
 
 
 def make_unrun_checks(reason: str) -> Checks:
-    """The checks of a review that made none, each with the reason."""
+    """Makes the checks of a review that ran none, each with the reason."""
     return Checks(
         lint=LintCheck(status="not_run"),
         tests=TestsCheck(status="not_run", not_run_because=reason),
@@ -297,7 +297,7 @@ Confidence = Literal["high", "medium", "low", "unknown"]
 class Cost(Contract):
     """The expected work, as far as it is known; unknown is null, never 0.
 
-    Where some tables have no recorded run, the hours and the price are those of the others: a
+    If some tables have no recorded run, the hours and the price are those of the other tables: a
     lower bound. Views are not counted.
     """
 
@@ -338,12 +338,12 @@ class Cost(Contract):
     )
 
     def find_hours_above(self, limit: float | None) -> float | None:
-        """The expected executor-hours, where what is known of them is above a limit; else None."""
+        """Returns the expected executor-hours if they are known and above a limit; else None."""
         middle = self.executor_hours_mid
         return middle if limit is not None and middle is not None and middle > limit else None
 
 
-# Kinds that hold no history of their own: each run of prod computes all of their rows.
+# Kinds without a history of their own: each run of prod computes all of their rows.
 COMPUTED_WHOLE = frozenset({"FULL", "VIEW", "EMBEDDED"})
 
 
@@ -402,7 +402,7 @@ WindowCause = Literal[
 
 
 class ShortWindow(Contract):
-    """Why an environment gets less history than prod has: what set the beginning of the plan."""
+    """Why an environment gets less history than prod has: what sets the beginning of the plan."""
 
     cause: WindowCause
     models: list[Name] = Field(
@@ -413,21 +413,21 @@ class ShortWindow(Contract):
 
 
 class Window(Contract):
-    """The arguments that pin a plan in time, and make planning it again give the same plan."""
+    """The arguments that fix a plan in time, so that planning again gives the same plan."""
 
     start: Timestamp | None
     end: Timestamp | None
     execution_time: Timestamp
 
 
-# Counting work: one rule for reviews, estimates, gates and applies.
+# How work is counted: one rule for reviews, estimates, gates and applies.
 #
-# Tables are counted. Views are named apart: they are replaced in a moment, and nothing is computed
-# into them.
+# Tables are counted. Views are named separately: they are replaced in a moment, and nothing is
+# computed into them.
 
 
 class CountedWork(Protocol):
-    """What can be counted: a planned backfill, or a model that an apply has built."""
+    """An item that can be counted: a planned backfill, or a model that an apply has built."""
 
     @property
     def action(self) -> BackfillAction | None: ...
@@ -452,7 +452,7 @@ class Work:
 
 
 def sum_planned_work(items: Iterable[CountedWork]) -> Work:
-    """How much work `items` are."""
+    """Sums the work of `items`."""
     every = list(items)
     tables = select_tables(every)
     return Work(
@@ -465,12 +465,12 @@ def sum_planned_work(items: Iterable[CountedWork]) -> Work:
 
 
 def select_tables(items: Iterable[_Item]) -> list[_Item]:
-    """The tables among `items`; not the views, and not what an apply only audited."""
+    """Selects the tables among `items`: no views, and no models that an apply only audited."""
     return [item for item in items if item.action != "recreate_view" and item.intervals]
 
 
 def pick_larger_work(one: list[Backfill], other: list[Backfill]) -> list[Backfill]:
-    """The plan that is more work: by intervals, then by tables, then by batches; `one` if equal."""
+    """Picks the plan with more work: by intervals, tables, then batches; `one` if equal."""
     first, second = sum_planned_work(one), sum_planned_work(other)
     keys = [(work.intervals, work.tables, work.batches) for work in (first, second)]
     return other if keys[1] > keys[0] else one

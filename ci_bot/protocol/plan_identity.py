@@ -1,7 +1,7 @@
 """Plan identity: one id for what a PR environment will be, and one for what prod will be.
 
-The first covers what the environment becomes and the permissions it becomes it with. What is still
-to do is no part of it, so that a retry, a second click or a scheduled prod run keep the id.
+The first covers what the environment becomes, and the permissions for it. What is still to do is
+not part of it, so a retry, a second click or a scheduled run of prod keeps the id.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ class PlanIdentity(Contract):
     statements: list[StatementIdentity]
 
     def plan_id(self) -> str:
-        """The SHA-256 of the canonical JSON: sorted keys, sorted sets, no spaces, UTF-8."""
+        """Returns the SHA-256 of the canonical JSON: sorted keys, sorted sets, no spaces, UTF-8."""
         return hashlib.sha256(self.make_canonical_text().encode()).hexdigest()
 
     def make_canonical_text(self) -> str:
-        """The same text for the same plan, whatever order its sets were found in.
+        """Returns the same text for the same plan, in whatever order its sets were found.
 
-        The order of environment statements is kept: they run in that order.
+        The order of environment statements is kept, because they run in that order.
         """
         document = self.model_dump(mode="json")
         document["snapshots"].sort(key=lambda item: item["model"])
@@ -107,10 +107,10 @@ class ProdSnapshot(Contract):
 
 
 class ProdIdentity(Contract):
-    """What a merge makes of prod, whenever it is deployed, and from whichever gateway.
+    """What a merge makes of prod, whenever it is deployed, and from any gateway.
 
-    No window and no interval is part of it: prod's own runs move them between a review and the
-    deployment, and where the history of a model begins is part of its fingerprint.
+    It has no window and no interval: prod's own runs move them between a review and the deployment.
+    The fingerprint of a model already says where its history begins.
     """
 
     snapshots: list[ProdSnapshot]
@@ -118,7 +118,7 @@ class ProdIdentity(Contract):
     statements: list[StatementIdentity]
 
     def plan_id(self) -> PlanId:
-        """The SHA-256 of the canonical JSON, as of a PR environment's plan."""
+        """Returns the SHA-256 of the canonical JSON, as for the plan of a PR environment."""
         document = self.model_dump(mode="json")
         document["snapshots"].sort(key=lambda item: item["model"])
         document["removed"].sort()
@@ -144,14 +144,14 @@ def matches_plan_id(requested: str, plan_id: PlanId) -> bool:
 
 
 def find_full_plan_id(requested: str | None, reviewed: PlanIdentity | None) -> PlanId | None:
-    """The whole id of the plan that was asked for; None if nobody knows more than a prefix."""
+    """Returns the whole id of the requested plan; None if only a prefix of it is known."""
     if reviewed is not None:
         return reviewed.plan_id()
     return requested.lower() if requested and _WHOLE.fullmatch(requested.lower()) else None
 
 
 def compare_identities(reviewed: PlanIdentity, current: PlanIdentity) -> PlanDifference:
-    """What a refusal shows: the sets and the fields in which two plans differ."""
+    """Compares two plans for a refusal: the sets and the fields in which they differ."""
     called = _name_models([item.model for item in (*reviewed.snapshots, *current.snapshots)])
     before = {called[item.model]: item for item in reviewed.snapshots}
     after = {called[item.model]: item for item in current.snapshots}
@@ -171,8 +171,9 @@ def compare_identities(reviewed: PlanIdentity, current: PlanIdentity) -> PlanDif
 
 
 def _name_models(models: Iterable[str]) -> dict[str, str]:
-    """Models by their full names, as people write them: without quotes, and without the catalog
-    where all of them are of one.
+    """Names models as people write them, by full name: without quotes.
+
+    The catalog is left out if all of them are in the same one.
     """
     parts = {model: _PART.findall(model) or [model] for model in models}
     catalogs = {names[0] for names in parts.values() if len(names) == _FULL}
@@ -183,10 +184,10 @@ def _name_models(models: Iterable[str]) -> dict[str, str]:
     }
 
 
-# The options of a plan: as a run was given them, and those that hold, each with who said so.
+# The options of a plan: those that a run was given, and those that apply, each with its source.
 
 
-# The longest that one may be where it is told.
+# The longest text of an option that is shown.
 SHOWN = 4_000
 
 Switch = Literal["skip-backfill", "include-unmodified", "forward-only"]
@@ -205,15 +206,16 @@ OptionName = (
         "auto-categorize-changes",
     ]
 )
-# `review`: a date that an earlier review of the same plan has fixed.
+# `review`: a date that an earlier review of the same plan has set.
 Source = Literal["input", "project", "review"]
 
 _GIT = re.compile(r"\bgit\s*:", re.IGNORECASE)
 
 
 class GivenFlags(Contract):
-    """A plan's options among the inputs. Null, or an empty list, is "not said": then the project's
-    configuration says it, and where that does not either, the default holds.
+    """A plan's options among the inputs. Null, or an empty list, means "not given".
+
+    Then the project's configuration decides, and the default if the configuration has nothing.
     """
 
     forward_only: bool | None = None
@@ -228,7 +230,7 @@ class GivenFlags(Contract):
 
 
 class PlanOption(Contract):
-    """An option that somebody has said, and its value as it was given."""
+    """An option that somebody has set, and its value as it was given."""
 
     name: OptionName = Field(description="As the input is called, if there is one.")
     value: Line

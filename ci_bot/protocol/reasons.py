@@ -1,10 +1,10 @@
 """Every reason code: the one stable word for why a run ended as it did.
 
-Workflows have conditions on them, so a code is never another one's word and never goes away in a
-patch release. What the worker may say stands apart from what the bot says by itself: the worker
-runs the pull request's code, and a word of its own making must not look like one of ours.
+Workflows have conditions on them. So a code never changes its meaning, and never goes away in a
+patch release. The worker's codes are apart from the bot's own: the worker runs the pull request's
+code, and a word that it invents must not look like one of ours.
 
-Sentences of refusals stand here where both of them may be the one that finds the reason.
+The sentences of refusals are here if either process may find the reason.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ OF_THE_WORKER: Mapping[str, str] = {
     "writes_elsewhere": "a new statement writes outside of the environment",
 }
 
-# Apart, so that the search for passwords in the source can be told about this line alone.
+# Separate, so that the search for passwords in the source can skip these lines alone.
 _OF_TOKENS = {
     "missing_token": "there is no token",  # nosec B105
     "token_in_worker_env": "`worker-env` would hand the token to the worker",  # nosec B105
@@ -198,12 +198,12 @@ OF_THE_BOT: Mapping[str, str] = dict(
 
 
 def normalize_failure_code(code: str) -> str:
-    """Normalizes the worker's code of a failure; an unknown word becomes `failed`."""
+    """Returns the worker's code of a failure; an unknown word becomes `failed`."""
     return code if code in OF_THE_WORKER else UNKNOWN
 
 
 def normalize_result_code(code: str | None) -> str | None:
-    """Normalizes the code of a whole document, which may also be a result."""
+    """Returns the worker's code of a whole document, which may also be that of a result."""
     return None if code is None else code if code in RESULTS else normalize_failure_code(code)
 
 
@@ -216,8 +216,13 @@ UNCATEGORIZED_HINT = (
 
 
 def describe_other_plan(requested: str | None, now: str | None) -> str:
-    """The sentence on a plan that is not the reviewed one; both are plan ids, if there are any."""
-    # With pydantic, which an event that needs nothing does not wait for.
+    """Writes the sentence on a plan that is not the reviewed one.
+
+    Args:
+        requested: The plan id that was asked for, if there is one.
+        now: The plan id of the current plan, if there is one.
+    """
+    # It needs pydantic, and an event that needs nothing does not wait for that.
     from ci_bot.protocol.base import shorten_plan_id
 
     return (
@@ -227,5 +232,5 @@ def describe_other_plan(requested: str | None, now: str | None) -> str:
 
 
 def describe_uncategorized(models: str) -> str:
-    """The sentence on changes that SQLMesh gave no category; `models` are their names."""
+    """Writes the sentence on changes that SQLMesh gave no category; `models` are their names."""
     return f"These changes have no category, so SQLMesh cannot apply them: {models}."

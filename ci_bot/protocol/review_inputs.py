@@ -1,5 +1,7 @@
-"""What a review is made of beside the plan: the scan, the base branch's tests and models, scopes,
-restatements, and what changed queries gave on generated rows.
+"""What a review is made of beside the plan.
+
+The scan, the base branch's tests and models, scopes, restatements, and what changed queries gave on
+generated rows.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from ci_bot.protocol.base import (
 )
 from ci_bot.protocol.plan import Backfill, Cost, Finding, ProdPlan, Window
 
-# What the changed files say by themselves, read by a process that has loaded nothing of them.
+# What the changed files alone say: the process that reads them loads nothing of them.
 
 
 class ScanFacts(Contract):
@@ -42,7 +44,7 @@ class ScanFacts(Contract):
     seconds: Seconds
 
 
-# Unit tests on the base branch: whether what fails in a pull request failed before it.
+# Unit tests on the base branch: whether a test that fails in a pull request failed before it.
 
 
 class TestName(Contract):
@@ -59,20 +61,20 @@ class TestOutcome(TestName):
 
 
 class BaseTests(Contract):
-    """How the tests that were asked for end on the base branch."""
+    """The results of the requested tests on the base branch."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["base_tests"] = "base_tests"
     outcomes: list[TestOutcome] = Field(default_factory=list)
 
 
-# What a run on the default branch found out about files of models, for reviews that come later.
+# What a run on the default branch found out about files of models, for later reviews.
 #
-# It is data and no code: digests, names and a flag. What a file defines is not in it. A review
-# takes that from prod's state, where the file and prod's record are those that are meant here.
+# It is data, not code: digests, names and a flag. It does not hold what a file defines. A review
+# takes that from prod's state, if file and prod's record are those that are meant here.
 
 
-# A project with more models than this has the others loaded as ever.
+# A project with more models than this has the others loaded as without a cache.
 MOST_FILES = 20_000
 _MOST_READ = 10_000
 
@@ -80,7 +82,7 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="A SHA-256.
 
 
 class KnownFile(Contract):
-    """A file that defines one model, and that model is the one of prod's record."""
+    """A file that defines one model, which is equal to prod's record of it."""
 
     path: FilePath
     content: Digest = Field(description="Of the bytes of the file.")
@@ -93,7 +95,7 @@ class KnownFile(Contract):
 
 
 class BaseCache(Contract):
-    """The files that need not be read as SQL again while they and all around them are the same."""
+    """The files that need not be read as SQL again while they and all around them stay the same."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["remember"] = "remember"
@@ -101,11 +103,11 @@ class BaseCache(Contract):
     models: Count = Field(description="How many models the project has.")
 
 
-# Which models a policy's patterns mean: asked by the bot, answered by SQLMesh in the worker.
+# Which models a policy's patterns mean: the bot asks, and SQLMesh answers in the worker.
 
 
 class ModelScope(Contract):
-    """Models that one of the selections means, and of these the ones that one of the owners has.
+    """Models that one of the selections means and that one of the owners has.
 
     An empty list restricts nothing.
     """
@@ -119,9 +121,9 @@ class ModelScope(Contract):
 class ScopedModels(Contract):
     """The changed models, and those with a finding, that a scope means.
 
-    `before` goes by names, tags, owners and lineage of prod: a new model has no tag and no owner
-    there, and the place in the lineage that the change gives it. `after` goes by those of the pull
-    request, and a removed model is as prod has it.
+    `before` uses names, tags, owners and lineage of prod. A new model has no tag and no owner
+    there, and it has the place in the lineage that the change gives it. `after` uses those of the
+    pull request; a removed model is as prod has it.
     """
 
     before: list[Name]
@@ -132,7 +134,7 @@ class ScopedModels(Contract):
 
 
 class ExposedModel(Contract):
-    """Which model the policy means by a name that a reader outside of the project reads."""
+    """The model that the policy means by a name that a reader outside of the project reads."""
 
     name: Line = Field(description="As it was asked.")
     model: Name | None = Field(description="As reports call it; null: no model, or several.")
@@ -147,7 +149,7 @@ class ExposedModel(Contract):
 
 
 class SelectedModel(Contract):
-    """What selections and owners go by, of one model."""
+    """The properties of one model that selections and owners refer to."""
 
     model: Name
     path: FilePath | None
@@ -171,7 +173,7 @@ _MIDNIGHT = "T00:00:00Z"
 
 
 class RestatementWish(Contract):
-    """What an owner's comment asks for; the dates are in the words that SQLMesh reads."""
+    """What an owner's comment asks for; the dates are written as SQLMesh reads them."""
 
     model: Name
     start: Line | None = None
@@ -183,7 +185,7 @@ class RestatementWish(Contract):
 
 
 class RecordedRestatement(Contract):
-    """A restatement of the ledger, bound to what was reviewed when it was asked for."""
+    """A restatement in the ledger, bound to what was reviewed when somebody asked for it."""
 
     model: Name
     start: Timestamp | None = Field(description="Inclusive; null: from the beginning.")
@@ -205,7 +207,7 @@ class RecordedRestatement(Contract):
 
 
 class ProdRestatement(Contract):
-    """What a recorded restatement makes prod build, once the merge is deployed."""
+    """What a recorded restatement makes prod build after the merge is deployed."""
 
     recorded: RecordedRestatement
     path: FilePath | None = Field(default=None, description="File of the model.")
@@ -235,7 +237,7 @@ class DeploymentPlan(ProdPlan):
 
 
 def describe_range_of_restatement_document(item: RecordedRestatement) -> str:
-    """The dates of a restatement, as the end of a sentence."""
+    """Describes the dates of a restatement, as the end of a sentence."""
     if item.start is None and item.end is None:
         return "with all of its history"
     start = "from its beginning" if item.start is None else f"from {_describe_start(item.start)}"
@@ -244,12 +246,12 @@ def describe_range_of_restatement_document(item: RecordedRestatement) -> str:
 
 
 def _describe_start(text: str) -> str:
-    """A midnight as its day."""
+    """Writes a midnight as its day, and any other time as it is."""
     return text[:10] if text.endswith(_MIDNIGHT) else text
 
 
 def _describe_end(text: str) -> str:
-    """The last day, as people write it: a range ends before its end."""
+    """Writes the last day as people do: a range that ends at midnight ends the day before."""
     if not text.endswith(_MIDNIGHT):
         return text
     return (date.fromisoformat(text[:10]) - timedelta(days=1)).isoformat()
@@ -261,7 +263,7 @@ ExampleRow = list[Line | None]
 
 
 class ExampleInput(Contract):
-    """The rows of one table that the query reads. All of them are generated; none is a table's."""
+    """The rows of one table that the query reads. All are generated; none comes from a table."""
 
     table: Name
     columns: list[Name] = Field(description="Those that the query reads.")
@@ -269,14 +271,14 @@ class ExampleInput(Contract):
 
 
 class ExampleOutput(Contract):
-    """A row of the result before and after; null where one side has no such row."""
+    """A row of the result before and after; null if one side has no such row."""
 
     before: ExampleRow | None
     after: ExampleRow | None
 
 
 class ExecutionExample(Contract):
-    """The smallest rows that were found to tell both versions apart, and their results."""
+    """The smallest rows that were found to give different results, and these results."""
 
     inputs: list[ExampleInput]
     columns: list[Name] = Field(description="Of both results.")
@@ -287,7 +289,7 @@ class ExecutionExample(Contract):
 
 
 class SameAnswer(Contract):
-    """Whether two queries give the same: `same` needs a proof, and an execution that agrees."""
+    """Whether two queries give the same: `same` needs a proof and an execution that agrees."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["same"] = "same"

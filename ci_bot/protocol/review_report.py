@@ -49,12 +49,12 @@ from ci_bot.protocol.review_inputs import (
     ScopedModels,
 )
 
-# What a team's own policy has made of a review, as a report tells it.
+# What a team's own policy has changed in a review, as a report shows it.
 CalendarDay = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="A day in UTC.")]
 
 
 class Weighed(Contract):
-    """Why a finding does not weigh what its rule gave it."""
+    """Why a finding has another weight than its rule gave it."""
 
     by: Literal["severity", "off", "ignore", "statement", "comment", "acceptance", "data_diff"] = (
         Field(
@@ -90,7 +90,7 @@ class Acceptance(Contract):
 
 
 class ModelOwners(Contract):
-    """Who may accept the findings on a model, or one that is about somebody else's matter."""
+    """Who may accept the findings on a model, or one finding that concerns somebody else."""
 
     model: Name
     rule: Name | None = Field(
@@ -103,7 +103,7 @@ class ModelOwners(Contract):
 
 
 class PolicyUsed(Contract):
-    """Which policy counted, and what of it is no weight of a finding."""
+    """Which policy counted, and its settings other than weights of findings."""
 
     source: Literal["base", "working_tree"] = Field(
         description="Files of the base commit, or on a laptop without one those that lie there."
@@ -135,7 +135,7 @@ class PolicyUsed(Contract):
     footer: Text | None = Field(default=None, description="The team's own words below it.")
 
 
-# What depends on a changed column, and which rebuilds read nothing that changed.
+# What depends on a changed column, and which rebuilt models read nothing that changed.
 
 
 HowChanged = Literal["dropped", "retyped", "computed", "added", "reordered", "rows", "unknown"]
@@ -144,7 +144,7 @@ Reached = Literal["yes", "no", "unknown"]
 
 
 class ReachedModel(Contract):
-    """What of one model depends on a change."""
+    """The parts of one model that depend on a change."""
 
     model: Name
     columns: list[Name] = Field(default_factory=list, description="Whose values depend on it.")
@@ -153,9 +153,9 @@ class ReachedModel(Contract):
 
 
 class ChangedPart(Contract):
-    """A column of a changed model, or its rows, and all that depends on it, to the leaves.
+    """A column of a changed model, or its rows, and everything that depends on it, to the leaves.
 
-    `unknown` is a model that cannot be read, as a Python model is: what is listed may or may not
+    `unknown` is a model that cannot be read, such as a Python model: what is listed may or may not
     depend on a change above it.
     """
 
@@ -168,7 +168,7 @@ class ChangedPart(Contract):
 
 
 class IndirectModel(Contract):
-    """Whether a model that changes only because of others reads anything of what changed."""
+    """Whether a model that changes only because of other models reads anything that changed."""
 
     model: Name
     reached: Reached
@@ -176,7 +176,7 @@ class IndirectModel(Contract):
 
 
 class Impact(Contract):
-    """The column impact of a plan. What was cut is counted; nothing is left out in silence."""
+    """The column impact of a plan. What was cut is counted, so nothing is left out silently."""
 
     changed: list[ChangedPart] = Field(default_factory=list)
     more_changed: Count = Field(default=0, description="Further changed parts, not listed.")
@@ -184,13 +184,13 @@ class Impact(Contract):
     more_indirect: Count = Field(default=0, description="Further indirect models, not listed.")
 
 
-# What a change does to rows that exist today, as one claim for all who make or show it.
+# What a change does to rows that exist today: one claim for all code that makes or shows it.
 
 
 class ChangedRows(Contract):
-    """A model whose existing rows come out differently, or may.
+    """A model whose existing rows get other values, or may get them.
 
-    With `certain` false the model is computed again, and whether its rows differ is not known.
+    If `certain` is false, the model is computed again, and nobody knows whether its rows differ.
     """
 
     model: Name
@@ -203,10 +203,10 @@ class ChangedRows(Contract):
 
 
 class PastNumbers(Contract):
-    """What the pull request's own changes do to existing rows, and whom that reaches.
+    """What the pull request's own changes do to existing rows, and which models read those.
 
-    A model that reads what changes, and a model that is rebuilt, are two things: SQLMesh rebuilds
-    every model below a breaking change, whichever columns it reads.
+    A model that reads a change and a model that is rebuilt are two things: SQLMesh rebuilds every
+    model below a breaking change, whichever columns it reads.
     """
 
     changed: list[ChangedRows] = Field(default_factory=list)
@@ -224,12 +224,12 @@ class PastNumbers(Contract):
 
     @property
     def models(self) -> list[str]:
-        """Those whose rows come out differently, or may."""
+        """The models whose rows get other values, or may get them."""
         return [item.model for item in self.changed]
 
     @property
     def certain(self) -> bool:
-        """Whether every one of them is known to differ."""
+        """Whether all of them are known to differ."""
         return all(item.certain for item in self.changed)
 
 
@@ -240,7 +240,7 @@ FirstDeployment = Literal["base-without-models", "chosen"]
 
 
 class ProdNotFound(Contract):
-    """Where prod was looked for in vain, and why its absence may be trusted."""
+    """Where prod was searched for and not found, and why its absence may be trusted."""
 
     state: Line = Field(description="Server, database, schema and gateway, or file; no secret.")
     why: Line = Field(description="What the state holds instead, to follow a colon.")
@@ -252,7 +252,7 @@ class ProdNotFound(Contract):
     )
 
     def describe_absence(self) -> str:
-        """The state in which no prod was found, and what is there instead."""
+        """Describes the state in which no prod was found, and what it holds instead."""
         return f"No prod was found in the state ({self.state}): {self.why}."
 
 
@@ -282,7 +282,7 @@ class Risk(Finding):
 
 
 def find_owners(owners: Sequence[ModelOwners], risk: Risk) -> ModelOwners | None:
-    """Who may accept a finding: whom it asks by itself, or else the owners of its model."""
+    """Finds who may accept a finding: its own owners first, or else the owners of its model."""
     about = (risk.model, risk.rule, risk.subject)
     own = [item for item in owners if (item.model, item.rule, item.subject) == about]
     of_model = [item for item in owners if item.model == risk.model and item.rule is None]
@@ -300,7 +300,7 @@ class FoundAt(Contract):
 
 
 class FindingGroup(Contract):
-    """What one rule found with one weight: one question, and all the places that it is about."""
+    """What one rule found with one weight: one question, and all its places."""
 
     rule: Name
     severity: Severity
@@ -309,7 +309,7 @@ class FindingGroup(Contract):
     places: list[FoundAt]
 
 
-# What facts and report both have, with the description that both schemas show.
+# Fields that facts and report both have, with the description that both schemas show.
 _Executions = Annotated[
     list[ModelExecution],
     Field(
@@ -340,10 +340,10 @@ _ProdLookedFor = Annotated[
 
 
 class ReviewFacts(Contract):
-    """The worker's answer to a review: what is, without any judgement.
+    """The worker's answer to a review: facts, without any judgement.
 
-    Head sha, PR and environment ownership are not here: the bot knows them better than a process
-    that runs the pull request's code.
+    The head's commit, the pull request and the environment's owner are not here: the bot knows them
+    better than a process that runs the pull request's code.
     """
 
     schema_version: Literal[1] = SCHEMA_VERSION
@@ -407,7 +407,7 @@ def make_planless_facts(
     versions: Versions,
     timings: Timings,
 ) -> ReviewFacts:
-    """The facts of a review without a plan: its parts are empty, and nothing was checked."""
+    """Makes the facts of a review without a plan: its parts are empty, and nothing was checked."""
     return ReviewFacts(
         project=project,
         environment=environment,
@@ -430,7 +430,7 @@ def make_planless_facts(
 
 
 class Report(Contract):
-    """report.json. `failure` is set, and the plan's parts are empty, where planning failed."""
+    """report.json. If planning failed, `failure` is set and the plan's parts are empty."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["review"] = "review"

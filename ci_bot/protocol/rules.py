@@ -1,8 +1,8 @@
-"""What every rule is called, how much it weighs and what it needs, as its page declares it.
+"""The name of every rule, its weight and its needs, as its page declares them.
 
 A rule has one page, `docs/rules/<id>.md`, and the page is its declaration: the lines between the
-two `---` at its top are a `RuleSpec`. Code in either process asks for it by `rule("<id>")` and says
-nothing of it again. The pages travel with the package; each is read once, when it is asked for.
+two `---` at its top are a `RuleSpec`. Code in both processes gets it by `rule("<id>")` and repeats
+nothing of it. The pages are part of the package; each is read once, when its rule is first used.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TOPICS: Mapping[str, str] = {
     "sources": "Seeds and sources",
     "evidence": "What was not checked",
 }
-# What a rule may need beside the thing that it looks at. If it is missing, the rule is silent.
+# What a rule may need beside the thing that it checks. If it is missing, the rule is silent.
 FACTS: Mapping[str, str] = {
     "base": "the models of prod, or of the base branch that counts as prod",
     "base_failures": "why the base branch does not load",
@@ -67,7 +67,7 @@ FACTS: Mapping[str, str] = {
     "work": "the intervals and batches that are to be built",
 }
 
-# What can clear a finding after a review, and is no person.
+# What can clear a finding after a review without a person.
 PROOFS: Mapping[str, str] = {
     "data_diff": "an apply has compared all that prod has of the model, and of every changed model "
     "that reads it, and found no difference",
@@ -89,10 +89,10 @@ class RuleSpec:
         severity: its weight, unless the code gives one of `also`.
         scope: what it looks at.
         needs: names of `FACTS`.
-        also: the other weights that it may have, each as its page says it: `low where ...`.
+        also: the other weights that it may have, each as its page writes it: `low where ...`.
         topic: a name of `TOPICS`.
-        cleared_by: what can show that its finding does not hold for the data that is there: names
-            of `PROOFS`.
+        cleared_by: what can show that its finding is wrong for the existing data: names of
+            `PROOFS`.
     """
 
     id: str
@@ -112,7 +112,7 @@ class RuleSpec:
 
 
 class UnknownRule(LookupError):
-    """No page declares such a rule; `near` are ids that look alike."""
+    """No page declares this rule; `near` are ids that look similar."""
 
     def __init__(self, id_: str, near: tuple[str, ...]) -> None:
         super().__init__(f"There is no rule `{id_}`.")
@@ -120,7 +120,7 @@ class UnknownRule(LookupError):
 
 
 def find_rule(id_: str) -> RuleSpec:
-    """The rule of this id.
+    """Returns the rule with this id.
 
     Raises:
         UnknownRule: it has no page.
@@ -129,7 +129,7 @@ def find_rule(id_: str) -> RuleSpec:
 
 
 def read_rule_page(id_: str) -> str:
-    """What the rule's page says, as Markdown, without the lines that declare it.
+    """Returns the rule's page as Markdown, without the lines that declare the rule.
 
     Raises:
         UnknownRule: it has no page.
@@ -138,7 +138,7 @@ def read_rule_page(id_: str) -> str:
 
 
 def find_rule_page(id_: str) -> Path:
-    """The file of the rule's page, in a checkout or in the installed package.
+    """Returns the file of the rule's page, in a checkout or in the installed package.
 
     Raises:
         UnknownRule: it has no page.
@@ -165,9 +165,9 @@ RULES: Mapping[str, RuleSpec] = _RuleTable()
 
 
 class RuleRegistry(Generic[Code]):
-    """The code of one kind of rules, in the order in which it was defined.
+    """The code of one kind of rules, in the order of definition.
 
-    `@registry(SPEC, ...)` enters a function or a class, and says which rules it gives.
+    `@registry(SPEC, ...)` registers a function or a class with the rules that it gives.
     """
 
     def __init__(self) -> None:
@@ -184,12 +184,12 @@ class RuleRegistry(Generic[Code]):
         return iter(self._given)
 
     def list_rules_given_by(self, code: Code) -> tuple[RuleSpec, ...]:
-        """The rules that a function or a class gives."""
+        """Returns the rules that a function or a class gives."""
         return self._given[code]
 
     @property
     def registered_specs(self) -> frozenset[RuleSpec]:
-        """All rules that are given here."""
+        """All rules that registered code gives."""
         return frozenset(spec for specs in self._given.values() for spec in specs)
 
 
@@ -202,7 +202,7 @@ def _list_rule_ids() -> tuple[str, ...]:
 
 @cache
 def _find_page_folder() -> Path:
-    """The pages inside the installed package, or else those at the root of a checkout."""
+    """Returns the folder of the pages: in the installed package, or else at a checkout's root."""
     package = Path(__file__).parents[1]
     packaged = package / _FOLDER
     return packaged if packaged.is_dir() else package.parent / _FOLDER
@@ -220,7 +220,10 @@ def _read_rule_with_page(id_: str) -> tuple[RuleSpec, str]:
 
 
 def parse_declaration(text: str) -> RuleSpec:
-    """The rule that the lines at the top of a page declare; `tests/rule_pages.py` checks them."""
+    """Reads the rule that the lines at the top of a page declare, without checking them.
+
+    `tests/rule_pages.py` checks them.
+    """
     fields = {key: value for key, _, value in (line.partition(": ") for line in text.splitlines())}
     also = fields.get("also")
     return RuleSpec(
@@ -241,7 +244,7 @@ def _parse_rule_page_list(text: str) -> tuple[str, ...]:
 
 
 def quote_names(names: Iterable[object], limit: int = 5) -> str:
-    """`a`, `b` and 3 more: the first names in backticks, and how many are left out."""
+    """Lists the first names in backticks, and how many are left out: `a`, `b` and 3 more."""
     every = sorted({str(name) for name in names})
     first = ", ".join(f"`{name}`" for name in every[:limit])
     rest = len(every) - limit

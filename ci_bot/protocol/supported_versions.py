@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
 
-# `packaging` is imported where it is needed: a start that does nothing does not pay for it.
+# `packaging` is imported in functions: a start that does nothing does not wait for it.
 
 Release = tuple[int, ...]
 
 OLDEST: Release = (0, 227, 1)
-# The first one that nothing was tried with.
+# The first version that was not tried.
 BEYOND: Release = (0, 237)
 SQLMESH_VERSIONS_TEXT = "0.227.1 to 0.236.x"
 
@@ -23,13 +23,14 @@ WAY_OUT = (
     "`sqlmesh migrate`. For a newer one, take a newer release of this action."
 )
 
-# More patches than a minor version of SQLMesh ever had.
+# More patches than any minor version of SQLMesh ever had.
 _PATCHES = 100
 
 
 def parse_release(version: str) -> Release:
-    """The numbers of a version: those of a release candidate are the release's. Empty if the text
-    is no version (PEP 440).
+    """Returns the numbers of a version; a release candidate has those of its release.
+
+    Empty if the text is no version (PEP 440).
     """
     from packaging.version import InvalidVersion, Version
 
@@ -45,10 +46,10 @@ def is_supported(version: str) -> bool:
 
 
 def find_excluding_requirement(requirement: str) -> str | None:
-    """What one line of a requirements file asks for, if it leaves no version that is supported.
+    """Returns what a line of a requirements file asks for, if no supported version fits it.
 
-    A line that allows a version that does not exist counts as allowing it. What is no requirement
-    (PEP 508) excludes nothing: pip refuses it.
+    Returns None if one does. A line that allows a version that does not exist counts as allowing
+    it. A line that is no requirement (PEP 508) excludes nothing: pip refuses it.
     """
     bounds = _read_bounds("sqlmesh", requirement)
     if bounds is None:
@@ -61,7 +62,7 @@ def find_excluding_requirement(requirement: str) -> str | None:
 
 
 def find_exact_version(bounds: str) -> str | None:
-    """The one version that bounds such as `==3.5.1` allow; None if they are none, or allow more."""
+    """Returns the one version that bounds such as `==3.5.1` allow; None if there is none such."""
     from packaging.specifiers import SpecifierSet
 
     try:
@@ -73,7 +74,7 @@ def find_exact_version(bounds: str) -> str | None:
 
 
 def _read_bounds(package: str, requirement: str) -> SpecifierSet | None:
-    """What a line of a requirements file asks of a package's version; None if it says nothing."""
+    """Returns which versions a line of a requirements file allows; None if it says nothing."""
     from packaging.requirements import InvalidRequirement, Requirement
 
     try:
@@ -84,21 +85,25 @@ def _read_bounds(package: str, requirement: str) -> SpecifierSet | None:
 
 
 def describe_unsupported(what: str) -> str:
-    """Why a version is refused, as a sentence. Args: what asks for it, or has it."""
+    """Says in a sentence why a version is refused.
+
+    Args:
+        what: What asks for this version, or has it.
+    """
     return f"{what}, and this release works with SQLMesh {SQLMESH_VERSIONS_TEXT}."
 
 
-# Which versions of PySpark this release was tried with, and which of its sources it knows.
+# Which versions of PySpark this release was tried with, and which of their sources it knows.
 
 
 TRIED = ("3.4", "3.5", "4.0", "4.1", "4.2", "4.3")
 PYSPARK_VERSIONS_TEXT = "3.4, 3.5, 4.0, 4.1, 4.2 and 4.3"
-# What to do where the action's image for reviews, which has no Spark, is asked for more.
+# What to do if the action's image for reviews, which has no Spark, should do more.
 WITH_SPARK = (
     "In that workflow name the action without `/review` in `uses:`; its image has Spark and Java."
 )
 
-# PySpark is published as source alone, which runs code when it is installed. These archives are
+# PySpark is only published as source, which runs code when it is installed. These archives are
 # Apache Spark's own releases, with nothing to compile; any index or mirror may serve them.
 SOURCES = {
     "3.4.0": "167a23e11854adb37f8602de6fcc3a4f96fd5f1e323b9bb83325f38408c5aafd",
@@ -141,11 +146,11 @@ def was_tried(version: str) -> bool:
 
 
 def read_pinned_version(requirement: str) -> str | None:
-    """The version that one line of a requirements file pins PySpark to, if it is one version."""
+    """Returns the one version that a line of a requirements file pins PySpark to, else None."""
     return find_exact_version(str(_read_bounds("pyspark", requirement) or ""))
 
 
 def find_source_requirement(version: str) -> str | None:
-    """A requirement for that version's source by its hash; None if it is not known."""
+    """Returns a requirement for that version's source by its hash; None if it is not known."""
     known = SOURCES.get(version)
     return None if known is None else f"pyspark=={version} --hash=sha256:{known}"

@@ -1,13 +1,13 @@
 """What a secret is, and how it is kept out of every text that leaves the bot.
 
-Three nets. The first is exact: each secret that the bot knows (the values that the worker gets, and
-what stands inside them), in the encodings in which tools print it (`known_secrets`). The second is
-the one table of what credentials look like (`shapes`), the third are names in front of values
-(`literals`). What a hostile program does to hide a secret on purpose (reversing it, one letter a
-line) no net can catch; docs/threat-model.md says so.
+There are three nets. The first is exact: each secret that the bot knows (the values that the worker
+gets, and the secrets inside them), in the encodings in which tools print it (`known_secrets`). The
+second is one table of what credentials look like (`shapes`). The third finds values by the names
+before them (`literals`). No net can catch what a hostile program does to hide a secret on purpose
+(reversing it, one letter a line); docs/threat-model.md says so.
 
-Everything here is pure, and both processes use it. Redact before a text is cut: half a secret
-looks like no secret.
+Everything here is pure, and both processes use it. Redact a text before it is cut: half a secret
+does not look like one.
 """
 
 from __future__ import annotations

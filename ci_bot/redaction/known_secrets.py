@@ -1,9 +1,8 @@
-"""Secrets that are known: the secret parts of a value that holds more (an address, a document, a
-list), and where they are in a text, in whatever form and letter case.
+"""Known secrets: the secret parts of a value that holds more, and where they are in a text.
 
-A program takes such a value apart, and then prints the password alone. SQLMesh writes names in
-lower case, and some databases in upper case, so a secret that went through a name is still that
-secret.
+A value may be an address, a document or a list. A program takes it apart and then prints only the
+password. SQLMesh writes names in lower case, and some databases in upper case; a secret that was
+used in a name is still a secret. So it is found in every form and letter case.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ from ci_bot.redaction.literals import (
 )
 from ci_bot.redaction.shapes import Span, find_issued_credentials, find_placed_credentials
 
-# A known secret in all the forms in which programs print it; `KnownSecretValues` sees to letter
+# A known secret in all the forms in which programs print it; `KnownSecretValues` ignores letter
 # case.
 
 
-# Shorter lines of a longer secret are words.
+# Shorter lines of a longer secret count as words.
 SHORTEST_LINE = 6
-# A line of YAML or of properties: what is secret there is a part of it.
+# A line of YAML or of properties: only a part of it is secret.
 _MEMBER_OF_TEXT = re.compile(r"[\"'\-\s]*[A-Za-z_][\w.\-]*[\"']?\s*(?::\s|=\S|=\s)")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~])")
 _SHELL = re.compile(r"([^\w@%+=:,./-])")
@@ -43,11 +42,11 @@ _WRAPPED_AT = (64, 76)  # what `openssl base64` and `base64` do with long values
 
 
 def list_encodings_of_secret(value: str) -> list[str]:
-    """`value` and every encoding of it, longest first, without doubles.
+    """Lists `value` and every encoding of it, longest first, without duplicates.
 
-    Base64 comes in its three alignments, because a secret inside a longer text (`user:password`)
-    starts at any of three bit offsets. The characters at the ends that also depend on the
-    neighbours are left out there.
+    Base64 has three alignments, because a secret inside a longer text (`user:password`) starts at
+    any of three bit offsets. The characters at its ends that also depend on the neighbours are
+    left out.
     """
     raw = value.encode("utf-8", "surrogatepass")
     found = {
@@ -62,8 +61,8 @@ def list_encodings_of_secret(value: str) -> list[str]:
 
 
 def iterate_lines_of_secret(value: str) -> Iterator[str]:
-    """`value`, and each line of it where it has several: programs print keys line by line."""
-    # Pasted values often end in a line break, and programs strip it.
+    """Yields `value`, and each line of it if it has several: programs print keys line by line."""
+    # Pasted values often end with a line break, and programs strip it.
     yield from dict.fromkeys((value, value.strip()))
     parts = [line.strip() for line in value.splitlines()]
     if len(parts) > 1:
@@ -73,7 +72,7 @@ def iterate_lines_of_secret(value: str) -> Iterator[str]:
 
 
 def _list_quoted_forms(value: str) -> set[str]:
-    """How JSON, URLs, shells, XML, SQL, Python and Markdown write `value`."""
+    """Returns how JSON, URLs, shells, XML, SQL, Python and Markdown write `value`."""
     urls = {quote(value, safe=safe, errors="replace") for safe in ("", "/", "!'()*~-_.")}
     urls.add(quote_plus(value, errors="replace"))
     urls |= {re.sub(r"%[0-9A-F]{2}", lambda match: match.group().lower(), url) for url in urls}
@@ -99,7 +98,7 @@ def _list_quoted_forms(value: str) -> set[str]:
 
 
 def _spell_in_names(value: str) -> set[str]:
-    """As a part of a physical table's name; a text of signs only would become only `_`."""
+    """Returns it as a part of a table's name; empty if that would be little more than `_`."""
     if sum(char.isascii() and char.isalnum() for char in value) < SHORTEST_LINE:
         return set()
     return {re.sub(r"[^A-Za-z0-9_]", "_", value), re.sub(r"\W", "_", value)}
@@ -109,7 +108,7 @@ def _list_base64_forms(raw: bytes) -> set[str]:
     found: set[str] = set()
     for offset, foreign in ((0, 0), (1, 2), (2, 3)):
         text = base64.b64encode(b"\0" * offset + raw).decode().rstrip("=")
-        # Of the last group, a character that carries bits of the next byte is not stable.
+        # A character of the last group that has bits of the next byte depends on that byte.
         stable = text if (offset + len(raw)) % 3 == 0 else text[:-1]
         found.add(stable[foreign:])
     padded = base64.b64encode(raw).decode()
@@ -120,17 +119,17 @@ def _list_base64_forms(raw: bytes) -> set[str]:
     return found | {text.replace("+", "-").replace("/", "_") for text in found}
 
 
-# A value is taken out if there are a million like it, by its length and its kinds of characters:
-# six digits, five small letters, four characters of several kinds. Of three characters there are
-# fewer, whatever they are. Who wants such a value tries them all, and taking it out of every text
-# would take the text with it.
+# A value is removed from texts if there are at least a million of its length and kinds of
+# characters: six digits, five small letters, four characters of several kinds. With three
+# characters there are always fewer. Anybody can try them all, and removing such a value from every
+# text would make the text unreadable.
 ENOUGH = 1_000_000
-# With fewer than this (eight letters, eleven digits) it is taken out only if it stands alone: it
-# may well be a part of other words and numbers.
+# With fewer than this (eight letters, eleven digits) it is removed only if it is a separate word,
+# because it may be a part of other words and numbers.
 ENOUGH_ANYWHERE = 1_000_000_000_000
 SHORTEST_ANYWHERE = 6
 SHORTEST_FORM = 8
-# Words that this action and SQLMesh write into every report. To hide them hides nothing.
+# Words that this action and SQLMesh write into every report. Hiding them would hide nothing.
 _VOCABULARY = frozenset({
     "false", "duckdb", "postgres", "postgresql", "mysql", "mssql", "spark", "pyspark",
     "databricks", "sqlmesh", "local", "client", "cluster", "default", "warning", "error",
@@ -139,12 +138,12 @@ _VOCABULARY = frozenset({
 
 _KINDS = (string.ascii_lowercase, string.ascii_uppercase, string.digits)
 _OTHER_CHARACTERS = 33
-# As many characters as the shortest form has, so each form is found by its beginning.
+# As many characters as the shortest form has, so each form is found by its first characters.
 _HEAD = 4
 
 
 def count_possible_secrets(value: str) -> int:
-    """How many values there are of this length and these kinds of characters."""
+    """Counts the values of this length and with these kinds of characters."""
     kinds = [kind for kind in _KINDS if any(char in kind for char in value)]
     size = sum(len(kind) for kind in kinds)
     if any(all(char not in kind for kind in _KINDS) for char in value):
@@ -153,16 +152,16 @@ def count_possible_secrets(value: str) -> int:
 
 
 def can_secret_be_hidden(value: str) -> bool:
-    """Whether a text would survive it if `value` were taken out wherever it stands alone."""
+    """Whether a text stays readable if `value` is removed wherever it is a separate word."""
     return count_possible_secrets(value) >= ENOUGH and value.lower() not in _VOCABULARY
 
 
-# Deeper groups are more than a pattern may nest; what is left there are few texts.
+# A pattern cannot nest deeper groups; only a few texts are left at this depth.
 _DEEPEST_FORM = 12
 
 
 class KnownSecretValues:
-    """Finds values, and the forms of them, in texts.
+    """Finds values and their forms in texts.
 
     Args:
         values: The secrets; those that cannot be hidden are left out.
@@ -193,11 +192,11 @@ class KnownSecretValues:
 
     @cached_property
     def _head_pattern(self) -> re.Pattern[str]:
-        """Where a form may begin; found without consuming, because forms may overlap."""
+        """Where a form may begin; it consumes no characters, because forms may overlap."""
         return re.compile(f"(?={make_alternation_of_secrets({*self._anywhere, *self._alone})})")
 
     def find_spans(self, text: str) -> Iterator[Span]:
-        """The places of all known values, in order of their starts; they may overlap."""
+        """Yields the places of all known values, in the order of their starts; they may overlap."""
         if not self._anywhere and not self._alone:
             return
         folded = fold_case_of_secret(text)
@@ -216,7 +215,7 @@ class KnownSecretValues:
 
 
 def fold_case_of_secret(text: str) -> str:
-    """`text` without differences of letter case, each character at its old place."""
+    """Returns `text` without differences of letter case; each character keeps its place."""
     folded = text.lower()
     if len(folded) == len(text):
         return folded
@@ -229,11 +228,11 @@ def _is_separate_word(text: str, start: int, end: int) -> bool:
 
 
 def make_alternation_of_secrets(texts: Iterable[str]) -> str:
-    """A regular expression for the longest of `texts` (none of them empty) at a place.
+    """Makes a regular expression that finds the longest of `texts` (none is empty) at a place.
 
-    A list of alternatives is tried one after the other at every place: fifty secrets in all their
-    encodings are thousands. In a tree of common beginnings a place is given up at its first or
-    second character, however many they are.
+    A list of alternatives is tried one by one at every place, and fifty secrets in all their
+    encodings are thousands. A tree of common beginnings gives a place up at its first or second
+    character, however many texts there are.
     """
     return _build_branches(sorted(set(texts)), 0)
 
@@ -249,22 +248,22 @@ def _build_branches(texts: list[str], depth: int) -> str:
 
 
 def _build_branch(texts: list[str], depth: int) -> str:
-    """For texts that begin with the same character, in their order."""
+    """Builds the part for texts that begin with the same character, in their order."""
     first, last = texts[0], texts[-1]
     pairs = enumerate(zip(first, last, strict=False))
     length = next((place for place, (a, b) in pairs if a != b), min(len(first), len(last)))
     shared, longer = re.escape(first[:length]), [text[length:] for text in texts if text[length:]]
     if len(longer) == len(texts):
         return shared + _build_branches(longer, depth + 1)
-    # Greedy, so that the longest text is found where one is the beginning of another.
+    # Greedy, so that the longest text is found if one is the beginning of another.
     return f"{shared}(?:{_build_branches(longer, depth + 1)})?" if longer else shared
 
 
-# A value that is larger is no credential but a file; its forms alone would cost seconds.
+# A larger value is no credential but a file; its forms alone would take seconds.
 LARGEST = 100_000
 _DEEPEST_PART = 8
 _URL_USER = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]{0,30}://([^\s/\"'<>]{0,2000})@")
-# Passwords with a bare slash in them: no URL, and accepted by many a driver.
+# Passwords with a bare slash in them: this is no URL, but many drivers accept it.
 _URL_LOOSE = re.compile(
     r"[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s:/@\"'<>]{0,500}:([^\s\"'<>]{1,2000})@"
 )
@@ -282,10 +281,10 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]{40,}={0,2}\s*")
 
 
 def find_secret_parts(value: str, *, also_random: bool = True) -> set[str]:
-    """What in `value` is a secret by itself; empty if it is no structured value.
+    """Finds the parts of `value` that are secrets themselves; empty if it is not structured.
 
     Args:
-        also_random: Members without a name that says so count where they look random.
+        also_random: Whether members that look random count, too, if their name says nothing.
     """
     if len(value) > LARGEST:
         return set()
@@ -300,7 +299,7 @@ class _SecretParts:
         self._also_random = also_random
 
     def find_parts_of_text(self, text: str, depth: int) -> Iterator[str]:
-        """The secret parts of a text."""
+        """Yields the secret parts of a text."""
         if depth == 0:
             return
         document = _parse_document(text)
@@ -318,7 +317,7 @@ class _SecretParts:
         return is_name_of_secret(name) or (self._also_random and is_random_like_secret(value))
 
     def _find_parts_of_members(self, name: str, value: Any, depth: int) -> Iterator[str]:
-        """The secrets among the members of a document."""
+        """Yields the secrets among the members of a document."""
         if depth == 0:
             return
         if isinstance(value, dict):
@@ -344,7 +343,7 @@ class _SecretParts:
             if found["bare"] is None and not secret:
                 yield from self.find_parts_of_text(inner, depth)
             elif found["bare"] and "=" in inner and depth > 0:
-                # `options=password=...`, which as a whole may look random by its password alone.
+                # `options=password=...`: as a whole it may look random because of its password.
                 yield from self._find_in_lists(inner, depth - 1)
         for found in _BLANKS.finditer(text):
             if found[3]:
@@ -354,7 +353,7 @@ class _SecretParts:
 
 
 def _parse_document(text: str) -> Any:
-    """The JSON object or list that `text` is, plain or in base64; None if it is none."""
+    """Parses `text` as a JSON object or list, plain or in base64; None if it is neither."""
     for candidate in (text, _decode_secret_from_base64(text)):
         if candidate.lstrip()[:1] in ("{", "["):
             try:
@@ -381,7 +380,7 @@ def _find_secrets_in_addresses(text: str) -> Iterator[str]:
         user, colon, password = found[1].partition(":")
         if colon:
             yield from (password, unquote(password))
-        if is_random_like_secret(user):  # a token in the place of a user
+        if is_random_like_secret(user):  # a token instead of a user
             yield from (user, unquote(user))
     for found in _URL_LOOSE.finditer(text):
         yield from (found[1], unquote(found[1]))
@@ -389,9 +388,9 @@ def _find_secrets_in_addresses(text: str) -> Iterator[str]:
 
 # Which values of an environment are secrets.
 #
-# What reaches the project's code is a secret unless the name of its variable is harmless: to take
-# out too much costs a `***`, to take out too little costs a password. Only names make a variable
-# harmless, never values: a password may begin with a slash, or be digits only.
+# A value that reaches the project's code is a secret unless the name of its variable is harmless:
+# removing too much costs a `***`, removing too little costs a password. Only names make a variable
+# harmless, never values: a password may begin with a slash, or have only digits.
 
 
 _HARMLESS = frozenset(
@@ -406,15 +405,15 @@ _HARMLESS = frozenset(
         # SQLMesh.
         *("SQLMESH__DEFAULT_GATEWAY", "SQLMESH__PROJECT", "SQLMESH__LOG_LIMIT"),
         *("SQLMESH__DISABLE_ANONYMIZED_ANALYTICS", "SQLMESH_DEBUG", "MAX_FORK_WORKERS"),
-        # By its documentation it holds a file's name.
+        # By its documentation it holds the name of a file.
         "GOOGLE_APPLICATION_CREDENTIALS",
     )
 )
 
 _HARMLESS_SECTIONS = ("LC_", "JAVA_HOME_", "SQLMESH__MODEL_DEFAULTS__", "SQLMESH__PLAN__")
-# The last word of names whose values are places on the machine, sizes, or words that the plan
-# itself is made of. Users and hosts are not here: a token may be a user, and where a warehouse is
-# may be nobody's business.
+# The last words of names whose values are places on the machine, sizes, or words that the plan
+# itself consists of. Users and hosts are not here: a user may be a token, and the address of a
+# warehouse may be confidential.
 _HARMLESS_ENDS = frozenset({
     "home", "dir", "dirs", "region", "port", "database", "schema", "catalog", "gateway",
     "dialect", "type", "version", "memory", "cores", "level", "timezone", "date", "tasks",
@@ -429,7 +428,7 @@ _SETTING = re.compile(
 
 
 def read_dotenv_secrets(text: str) -> dict[str, str]:
-    """The variables of a .env file, which SQLMesh reads by itself; what is no setting is left."""
+    """Reads the variables of a .env file, which SQLMesh reads itself; other lines are skipped."""
     return {
         found["name"]: found["double"] or found["single"] or found["bare"] or ""
         for found in _SETTING.finditer(text)
@@ -437,7 +436,7 @@ def read_dotenv_secrets(text: str) -> dict[str, str]:
 
 
 def is_harmless_beside_secrets(name: str) -> bool:
-    """Whether the name of a variable says that its value as a whole is no secret."""
+    """Whether a variable's name shows that its value as a whole is no secret."""
     upper = name.upper()
     if upper in _HARMLESS or upper.startswith(_HARMLESS_SECTIONS):
         return True
@@ -448,17 +447,18 @@ def is_harmless_beside_secrets(name: str) -> bool:
 
 
 def list_secret_values(environ: Mapping[str, str], passed: Callable[[str], bool]) -> Iterator[str]:
-    """The values of an environment that no text may show, and the secret parts of all values.
+    """Yields the values of an environment that no text may show, and secret parts of all values.
 
     Args:
         environ: The environment of the bot.
-        passed: Whether a variable is meant for the project's code. Its value is a secret unless
-            its name is harmless. Of all other variables, those are secrets whose name says so: a
-            laptop's project sees all of them, and without PATH and USER no report can be read.
+        passed: Whether a variable is meant for the project's code. Then its value is a secret,
+            unless its name is harmless. Another variable is a secret if its name says so: a
+            laptop's project sees all of them, and with PATH and USER masked no report would be
+            readable.
     """
     for name, value in environ.items():
         secret = not is_harmless_beside_secrets(name) and (passed(name) or is_name_of_secret(name))
         if secret:
             yield value
-        # A hash is no secret in a variable that says nothing of the kind.
+        # If the variable is not secret, a hash in it is no secret either.
         yield from find_secret_parts(value, also_random=secret)

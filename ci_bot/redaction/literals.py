@@ -1,4 +1,4 @@
-"""Whether a piece of text is a credential: by the name that it stands beside, and by its form."""
+"""Whether a piece of text is a credential: by the name beside it, and by its form."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ci_bot.redaction.shapes import Span
 # "DBPassword" and "db_password" have the same words.
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
-# The last words of a name that say whose or which, and not what.
+# Last words of a name that say whose or which it is, but not what.
 _WHICH = frozenset({
     "prod", "production", "dev", "test", "stage", "staging", "ci", "main", "default", "old",
     "new", "ro", "rw", "value", "plain", "string", "raw", "b64", "base64", "encoded", "base",
 })  # fmt: skip
-# Also as the people of a project say it: German, Dutch, Spanish, French ("mot de passe").
+# Also in the languages of a project's people: German, Dutch, Spanish, French ("mot de passe").
 _PASSWORD_WORDS = re.compile(
     r"\w*(?:password|passwd|passphrase|passcode|pwd|passwort|kennwort|wachtwoord|contrasena"
     r"|motdepasse)|pass|pw"
@@ -27,7 +27,7 @@ _PASSWORD_WORDS = re.compile(
 _TOKEN = re.compile(
     r"\w*(?:secret|token|apikey|accesskey|secretkey|privatekey|authkey)|credentials?|jwt|pat|sas|auth"
 )
-# A "key" is a credential only with one of these before it: data has keys of its own.
+# A "key" is a credential only with one of these before it, because data has keys, too.
 _KEYS = frozenset({
     "api", "access", "secret", "private", "account", "encryption", "signing", "auth", "client",
     "master", "shared", "storage", "session", "subscription", "app",
@@ -44,16 +44,16 @@ class SettingContent(Enum):
 
 
 def split_words_of_secret_name(name: str) -> list[str]:
-    """The words of `name` in lower case, whether they stand in camel, snake or kebab case."""
+    """Splits `name` into words in lower case, from camel, snake or kebab case."""
     parts = _SEPARATORS.split(_HUMP.sub(" ", name))
     return [part.lower() for part in parts if part]
 
 
 def classify_secret_setting(name: str) -> SettingContent:
-    """What a setting called `name` holds. What counts is what is named last.
+    """Says what a setting called `name` holds. The last word counts.
 
-    So a `password_hash`, a `token_count` and a `passport` hold nothing, and neither does a column
-    of `tokens`.
+    So a `password_hash`, a `token_count` and a `passport` hold nothing, nor does a column of
+    `tokens`.
     """
     if _STORAGE_ACCOUNT.search(name):
         return SettingContent.TOKEN
@@ -70,7 +70,7 @@ def classify_secret_setting(name: str) -> SettingContent:
     return SettingContent.NOTHING
 
 
-# Where a value is known, taking too much for a secret costs a `***` only: so any word counts.
+# If a value is known, masking too much only costs a `***`: so every word counts.
 _SUSPECT = frozenset({
     "password", "passwords", "passwd", "passphrase", "passcode", "pwd", "pw", "pass", "secret",
     "secrets", "token", "tokens", "credential", "credentials", "creds", "apikey", "dsn", "pat",
@@ -80,7 +80,7 @@ _SUSPECT = frozenset({
 _SUSPECT_PART = re.compile(
     r"passw|passphrase|kennwort|wachtwoord|contrase|motdepasse|secret|token(?!iz)|credential|apikey|accesskey|privatekey|secretkey"
 )
-# Named last, these say that the value is a place or a switch.
+# As the last word, these say that the value is a place or a switch.
 _PLACES = frozenset({
     "file", "path", "dir", "directory", "url", "uri", "endpoint", "host", "port", "enabled",
     "disabled", "type", "algorithm", "provider", "scope", "class", "version", "ttl", "timeout",
@@ -89,7 +89,7 @@ _PLACES = frozenset({
 
 
 def is_name_of_secret(name: str) -> bool:
-    """Whether the value of a variable or a member of this name is to be taken for a secret.
+    """Whether the value of a variable or a member with this name counts as a secret.
 
     Args:
         name: Of a variable of the environment, or of a member of a structured value.
@@ -111,7 +111,7 @@ _RANDOM = 10
 _RANDOM_WITHOUT_DIGITS = 20
 _BETWEEN_WORDS = frozenset("-_./:,=@ ")
 
-# Where the value comes from instead of what it is.
+# Texts that say where a value comes from, instead of the value.
 REFERENCE = re.compile(
     r"""
       \{\{ | \}\} | \{% | \$\{ | \$\( | %\(\w+\)s
@@ -133,8 +133,8 @@ _TYPE = re.compile(
     r"time|timestamp\w*|interval|uuid|jsonb?|variant|object|any|optional|struct|array|map|super)"
     r"(?:\s*[(<\[].*)?"
 )
-# A version with what is said of one, a date or a time, a number with a unit of time or size. Any
-# other word behind the number would make a password of it.
+# A version with its usual endings, a date or a time, or a number with a unit of time or size. With
+# any other word after the number it would be a password.
 _MEASURE = re.compile(
     r"""(?ix)
       [\^~<>=v]{0,2}\d+(?:\.\d+)+
@@ -176,12 +176,13 @@ class SecretLikeness(IntEnum):
 def judge_likeness_to_secret(
     text: str, *, made_by_people: bool, may_be_path: bool = True
 ) -> SecretLikeness:
-    """How much `text`, a literal, looks like a credential.
+    """Judges how much `text`, a literal, looks like a credential.
 
     Args:
-        made_by_people: A password: words with a digit are enough, and plain words are `WORD`.
-            Otherwise a token or key, which machines make, so it has to look random.
-        may_be_path: Whether a text with slashes names a file; behind `user:` in an address it does
+        made_by_people: It would be a password: words with a digit are enough, and plain words are
+            `WORD`. Otherwise it would be a token or key, which machines make, so it has to look
+            random.
+        may_be_path: Whether a text with slashes names a file; after `user:` in an address it does
             not.
     """
     text = text.strip()
@@ -220,11 +221,11 @@ def is_stand_in_for_secret(text: str) -> bool:
 
 
 def is_random_like_secret(text: str) -> bool:
-    """Whether a machine drew the characters: capitals, small letters and digits alternate in it.
+    """Whether a machine seems to have made it: capitals, small letters and digits alternate.
 
-    Words, identifiers and names with a number at the end change from one kind of character to
-    another only a few times; a capital followed by small letters is the beginning of a word, and
-    what stands between words does not count.
+    Words, identifiers and names with a number at the end change between kinds of characters only a
+    few times. A capital followed by small letters is the beginning of a word, and characters
+    between words do not count.
     """
     signs = [char for char in text if char not in _BETWEEN_WORDS]
     if len(signs) < _RANDOM or any(char.isspace() for char in text) or text.isdigit():
@@ -242,7 +243,7 @@ def is_random_like_secret(text: str) -> bool:
 
 
 def is_sample_of_secret(text: str) -> bool:
-    """A run of few characters, or one that says so: how documentation writes keys."""
+    """Whether it has few different characters, or says EXAMPLE: so documentation writes keys."""
     if text.endswith("EXAMPLE") or text.endswith("EXAMPLEKEY"):
         return True
     body = re.sub(r"[^A-Za-z0-9]", "", text)[-12:]
@@ -257,13 +258,13 @@ def _classify_character(char: str) -> int:
     return 2 if char.isdigit() else 1 if char.isupper() else 0 if char.isalpha() else 3
 
 
-# Passwords that only a name gives away, in running text: `password=...`, `"token": "..."`.
+# Passwords in running text that only a name shows, such as `password=...`, `"token": "..."`.
 #
-# For texts that are to be shown. SQL and YAML that only speak of passwords must come through; what
-# is a finding in a file is a question of its own.
+# This is for texts that are shown. SQL and YAML that only mention passwords must stay as they are;
+# whether something is a finding in a file is a separate question.
 
 
-# Most lines have none of these, and the patterns below look at every place of a line.
+# Most lines have none of these, and the patterns below try every place of a line.
 _MARKS = (
     "pass", "pwd", "secret", "token", "credential", "key", "sig", "sharedaccess", "auth",
     "kennwort", "wachtwoord", "contrase",
@@ -305,7 +306,7 @@ _RANDOM_MIN = 8
 
 
 def find_spans_of_named_secrets(line: str) -> Iterator[Span]:
-    """Where in one line a value stands that its name says is a secret."""
+    """Yields the places in one line of values whose names say that they are secrets."""
     lowered = line.lower()
     if not any(mark in lowered for mark in _MARKS):
         return
@@ -315,7 +316,7 @@ def find_spans_of_named_secrets(line: str) -> Iterator[Span]:
         if _is_secret_of_pair(match, group):
             yield match.span(group)
             match = _PAIR.search(line, match.end())
-        else:  # `${PASSWORD:-secret}`: the next pair may stand in the value of this one
+        else:  # `${PASSWORD:-secret}`: the next pair may be in the value of this one
             match = _PAIR.search(line, match.end("sign"))
     for match in _ARGUMENTS.finditer(line):
         kind = classify_secret_setting(match["name"])
@@ -327,7 +328,7 @@ def find_spans_of_named_secrets(line: str) -> Iterator[Span]:
 
 
 def _is_secret_of_pair(match: re.Match[str], group: str) -> bool:
-    """Whether the value of `key sign value` is a secret, or only SQL that looks like one."""
+    """Whether the value of `key sign value` is a secret, or SQL that only looks like one."""
     key, sign, value = match["key"], match["sign"], match[group]
     if is_stand_in_for_secret(value) or (
         key.lower() == "auth" and not is_random_like_secret(value)
@@ -336,7 +337,7 @@ def _is_secret_of_pair(match: re.Match[str], group: str) -> bool:
     password = _ALWAYS.search(key) is not None
     compares = sign == "==" or (bool(match["space"]) and sign == "=")
     if group == "quoted":
-        # `WHERE token = 'page_view'`: a word, and not what a machine draws.
+        # `WHERE token = 'page_view'`: this is a word, not what a machine makes.
         return password or not compares or any(char.isdigit() for char in value)
     name = value.rstrip("(").rsplit(".", 1)[-1].lower()
     if _NAME.fullmatch(value) and (key.lower() in name or "." in value or value.endswith("(")):
@@ -345,39 +346,40 @@ def _is_secret_of_pair(match: re.Match[str], group: str) -> bool:
         return True
     long = len(value) >= _RANDOM_MIN
     if compares or sign == ":":
-        # `token: daily` and `token = id` are prose, YAML or SQL; a token is long and has digits.
+        # `token: daily` and `token = id` are prose, YAML or SQL; a real token is long and has
+        # digits.
         return long and any(char.isdigit() for char in value) and not value.isdigit()
     return long or not value.isdigit()
 
 
-# Passwords of `.netrc`, whose entries are words with nothing but blanks or line ends between them.
+# Passwords of `.netrc`, whose entries are words with only blanks or line ends between them.
 #
 # The format is that of ftp(1): `machine NAME` or `default`, then `login`, `password` and `account`
 # with a value each, in any order and on any number of lines.
 
 
-# What a diff, a quotation or a log puts before a line.
+# Characters that a diff, a quotation or a log puts before a line.
 _BEFORE = r"[\s>|+\-]{0,40}"
 _WORD = r"(?:\"[^\"\n]{0,500}\"|\S+)"
 _MEMBERS = rf"(?:\s+(?:login|user|account|password)\s+{_WORD})*\s*"
 _ENTRY = re.compile(rf"{_BEFORE}(?:machine\s+\S+|default){_MEMBERS}")
 _REST = re.compile(rf"{_BEFORE}(?:login|user|account|password)\s+{_WORD}{_MEMBERS}")
 _PASSWORD = re.compile(r"(?<!\S)password\s+(\"[^\"\n]{3,500}\"|\S{3,500})")
-# Lines that an entry has at most: machine, login, password, account, and a comment or two.
+# The most lines of an entry: machine, login, password, account, and a comment or two.
 _LONGEST_ENTRY = 6
 
 
 class SecretEntryReader:
-    """Reads lines in their order and knows whether the next one belongs to an entry."""
+    """Reads lines in their order, and knows whether the next one belongs to an entry."""
 
     def __init__(self) -> None:
         self._in_entry = False
 
     def list_passwords(self, line: str) -> list[Span]:
-        """Where the passwords of an entry stand in `line`.
+        """Returns the places of an entry's passwords in `line`.
 
-        A line that holds only such a password is taken for one without its entry, too,
-        where the value looks like a password: `password required` is a sentence.
+        A line with only such a password counts as one without its entry, too, if the value looks
+        like a password: `password required` is a sentence.
         """
         begins = _ENTRY.fullmatch(line) is not None
         member = not begins and _REST.fullmatch(line) is not None
@@ -393,7 +395,7 @@ class SecretEntryReader:
 
 
 def list_entry_passwords(lines: Sequence[str], number: int) -> list[Span]:
-    """Where passwords of entries stand in one line of a file.
+    """Returns the places of entries' passwords in one line of a file.
 
     Args:
         lines: The lines of the file.
@@ -414,5 +416,5 @@ def _is_password(value: str, *, sure: bool) -> bool:
 
 
 def _is_skipped(line: str) -> bool:
-    """Whether a line inside of an entry is empty or a comment."""
+    """Whether a line inside an entry is empty or a comment."""
     return not line.strip() or line.lstrip().startswith("#")

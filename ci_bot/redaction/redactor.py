@@ -1,8 +1,7 @@
 """The redactor: exact forms of known secrets and shapes of unknown ones, in a text or a stream.
 
-A text is worked on line by line, and a line is cut only at places that depend on the text itself.
-So it makes no difference in which pieces a text arrives: `redact(text)` is the stream fed with one
-piece.
+A text is handled line by line, and a line is cut only at places that depend on the text itself. So
+it does not matter in which pieces a text arrives: `redact(text)` is the stream with one piece.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ from ci_bot.redaction.shapes import (
     find_placed_credentials,
 )
 
-# Control sequences of terminals (colours, titles, hyperlinks), which print as nothing.
+# Control sequences of terminals (colours, titles, hyperlinks), which are invisible when printed.
 #
-# Whatever shows a text takes them out. So a text is looked at as it will be shown: a sequence in
-# the middle of a value hides nothing of it.
+# Every viewer of a text removes them. So a text is checked as it will be shown: a sequence in the
+# middle of a value does not hide the value.
 
 
 TERMINAL_CODE = re.compile(
@@ -46,12 +45,12 @@ TERMINAL_CODE = re.compile(
 
 
 def strip_terminal_codes_for_redaction(text: str) -> str:
-    """`text` as a terminal shows it, without colours."""
+    """Returns `text` as a terminal shows it, without colours."""
     return TERMINAL_CODE.sub("", text) if "\x1b" in text or "\x9b" in text else text
 
 
 def list_places_before_redaction(text: str) -> list[int]:
-    """For each character of the stripped text, and for its end, its place in `text`."""
+    """Lists the places in `text` of each character of the stripped text, and of its end."""
     places: list[int] = []
     position = 0
     for code in TERMINAL_CODE.finditer(text):
@@ -62,13 +61,13 @@ def list_places_before_redaction(text: str) -> list[int]:
 
 
 def restore_span_before_redaction(span: Span, places: list[int]) -> Span:
-    """A span of the stripped text as one of the original: from its first to its last character."""
+    """Turns a span of the stripped text into one of the original, with all of its characters."""
     start, end = span
     return (places[start], places[end - 1] + 1) if end > start else (places[start], places[start])
 
 
 MASK = "***"
-# Longer lines are worked on in segments; no shape matches more than LONGEST_SHAPE characters.
+# Longer lines are handled in segments; no shape matches more than LONGEST_SHAPE characters.
 LINE_SEGMENT = 65_536
 LONGEST_SHAPE = 10_000
 
@@ -79,41 +78,41 @@ class Redactor:
     """Replaces secrets by `***`.
 
     Args:
-        secrets: Values that the bot knows. A short value is replaced only if it stands as a word
-            of its own, and one that anybody can guess not at all (`known`).
+        secrets: Values that the bot knows. A short value is replaced only if it is a separate word,
+            and a value that anybody can guess is not replaced at all (`known_secrets`).
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._known = KnownSecretValues(secrets)
         self._longest = max(LONGEST_SHAPE, self._known.longest)
-        # Documents repeat their names and sentences many times, and the bot looks at them twice.
+        # Documents repeat their names and sentences many times, and the bot checks them twice.
         self._text = cache(self._redact_text)
 
     def __repr__(self) -> str:
         return f"Redactor({self._known.count} secrets)"
 
     def redact(self, text: str) -> str:
-        """`text` without its secrets."""
+        """Returns `text` without its secrets."""
         stream = self.open_stream()
         return stream.feed_text(text) + stream.flush_rest()
 
     def _redact_text(self, text: str) -> str:
-        """The same object if it has no secret: no second one is kept beside it."""
+        """Returns the same object if it has no secret, so that no second one is kept beside it."""
         redacted = self.redact(text)
         return text if redacted == text else redacted
 
     def open_stream(self) -> StreamRedactor:
-        """A redactor for one text that arrives in pieces."""
+        """Opens a redactor for one text that arrives in pieces."""
         return StreamRedactor(self)
 
     def redact_document(self, document: Document) -> Document:
-        """A copy of a contract document without secrets; what is compared stays as it is."""
+        """Returns a document without secrets; fields that are compared stay as they are."""
         return redact_document(document, self._text)
 
     def find_spans(self, line: str) -> list[Span]:
-        """The places in one line (or a segment of one) that must not be shown, in order.
+        """Returns the places in one line (or a segment) that must not be shown, in order.
 
-        A line with terminal codes is checked as it stands and as it will be shown.
+        A line with terminal codes is checked as it is and as it will be shown.
         """
         spans = self._find_spans(line)
         shown = strip_terminal_codes_for_redaction(line)
@@ -139,7 +138,7 @@ class Redactor:
         return spans
 
     def find_cut(self, line: str) -> int | None:
-        """Where an unfinished line may be cut without cutting a secret; None while it is short."""
+        """Returns where a long line may be cut without cutting a secret; None if it is short."""
         window = LINE_SEGMENT + self._longest
         if len(line) < window:
             return None
@@ -147,13 +146,13 @@ class Redactor:
         markers = [match.span() for key in (BEGIN_KEY, END_KEY) for match in key.finditer(head)]
         for start, end in _merge_redacted_spans(self.find_spans(head) + markers):
             if start < LINE_SEGMENT < end:
-                # A secret that fills the window from its start is taken out in one piece.
+                # A secret that fills the window from its start is removed in one piece.
                 return start if start > 0 else end
         return LINE_SEGMENT
 
 
 class StreamRedactor:
-    """Takes one text in any pieces and gives it back without its secrets."""
+    """Takes one text in any pieces, and returns it without its secrets."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -164,7 +163,7 @@ class StreamRedactor:
         self._netrc = SecretEntryReader()
 
     def feed_text(self, piece: str) -> str:
-        """What of the text so far can be shown: all whole lines, and long lines up to a cut."""
+        """Returns what can already be shown: all whole lines, and long lines up to a cut."""
         done: list[str] = []
         lines = piece.split("\n")
         for line in lines[:-1]:
@@ -176,7 +175,7 @@ class StreamRedactor:
         return "".join(done)
 
     def flush_rest(self) -> str:
-        """The rest, once no more will come."""
+        """Returns the rest, when no more will come."""
         return self._redact_segment(self._take_held())
 
     def _hold_piece(self, piece: str) -> None:
@@ -200,7 +199,7 @@ class StreamRedactor:
         return "".join(done)
 
     def _redact_segment(self, text: str) -> str:
-        """One line, or a segment of one; few shapes span lines: a private key, a .netrc's entry."""
+        """Redacts a line or a segment; only private keys and .netrc entries span several lines."""
         body = text.rstrip("\r\n")
         ending = text[len(body) :]
         shown = strip_terminal_codes_for_redaction(body)
@@ -231,7 +230,7 @@ class StreamRedactor:
         return self._redact_plain(body[:begin]) + MASK + ending
 
     def _redact_plain(self, text: str, more: Iterable[Span] = ()) -> str:
-        """`text`, a line or a part of one, without its secrets and the places `more`."""
+        """Returns `text`, a line or a part of one, without its secrets and the places in `more`."""
         parts, position = [], 0
         for start, end in _merge_redacted_spans([*self._redactor.find_spans(text), *more]):
             parts += [text[position:start], MASK]
@@ -240,7 +239,7 @@ class StreamRedactor:
 
 
 def _find_unfinished_secret_key(line: str) -> int | None:
-    """Where a private key begins that does not end in the same line."""
+    """Returns where a private key begins that does not end in the same line."""
     for begin in BEGIN_KEY.finditer(line):
         if not END_KEY.search(line, begin.end()):
             return begin.start()
@@ -261,21 +260,21 @@ _BY_SHAPE = Redactor()
 
 
 def redact_shapes(text: str) -> str:
-    """`text` without what shows by itself, or by its place or name, that it is a credential."""
+    """Returns `text` without credentials that show by their form, their place or their name."""
     return _BY_SHAPE.redact(text)
 
 
-# Shortening a text that may hold secrets which are not taken out yet.
+# Shortening a text that may hold secrets which are not yet removed.
 
 
 LONGEST_QUOTED = 60
 
 
 def shorten_redacted(text: str, most: int) -> str:
-    """The beginning of `text`, at most `most` characters long, without half a word at its end.
+    """Returns the beginning of `text`, at most `most` characters, without half a word at its end.
 
-    Half a secret looks like no secret. The process that cuts knows of none, and the one that takes
-    them out gets the text later.
+    Half a secret does not look like one. The process that cuts the text knows no secrets, and the
+    one that removes them gets the text later.
     """
     if len(text) <= most:
         return text
@@ -287,9 +286,9 @@ def shorten_redacted(text: str, most: int) -> str:
 
 
 def quote_value(value: str) -> str:
-    """A value that a person gave, for a sentence: in quotes, on one line, and not forever.
+    """Quotes a person's value for a sentence: on one line, and cut if it is long.
 
-    What looks like a credential is taken out first: nobody would recognise half of one.
+    Text that looks like a credential is removed first: nobody would recognise half of one.
     """
     text = redact_shapes(value.strip())
     rest = len(text) - LONGEST_QUOTED
@@ -297,10 +296,10 @@ def quote_value(value: str) -> str:
     return f"{text[:LONGEST_QUOTED]!r}{more}"
 
 
-# Secrets out of a whole document, field by field.
+# Removes secrets from a whole document, field by field.
 #
-# Values of a closed set or a fixed form (a decision, a commit, a time, an id) cannot hold a secret
-# and stay as they are: they are compared with others.
+# Values of a closed set or a fixed form (a decision, a commit, a time, an id) cannot hold a secret.
+# They stay as they are, because they are compared with others.
 
 
 Redact = Callable[[str], str]
@@ -309,9 +308,9 @@ _Document = TypeVar("_Document", bound=BaseModel)
 
 
 def redact_document(document: _Document, redact: Redact) -> _Document:
-    """`document` with `redact` applied to every text that came from outside.
+    """Returns `document` with `redact` applied to every text that came from outside.
 
-    Contracts are frozen, so what has no secret is not copied: that is nearly all of a large report.
+    Contracts are frozen, so parts without a secret are not copied: nearly all of a large report.
     """
     changed = {}
     for name in _list_redacted_fields(type(document)):
@@ -324,7 +323,7 @@ def redact_document(document: _Document, redact: Redact) -> _Document:
 
 
 def _redact_json_value(value: Any, redact: Redact) -> Any:
-    """The value without secrets; the same object if it has none."""
+    """Returns the value without secrets; the same object if it has none."""
     if isinstance(value, str):
         redacted = redact(value)
         return value if redacted == value else redacted
@@ -357,7 +356,7 @@ def _list_redacted_fields(model: type[BaseModel]) -> tuple[str, ...]:
 
 
 def _is_type_without_redaction(annotation: Any) -> bool:
-    """Whether every text of this type is one of ours: a literal, or bound to a form."""
+    """Whether every text of this type is one of ours: a literal, or of a fixed form."""
     origin = get_origin(annotation)
     if origin is Literal or annotation in (int, float, bool, type(None)):
         return True

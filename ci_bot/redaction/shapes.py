@@ -1,12 +1,11 @@
-"""The one table of what credentials look like. For files, logs and comments alike.
+"""One table of what credentials look like, for files, logs and comments.
 
-`ISSUED` are credentials that show by themselves what they are: their issuers document a prefix or
-a form. `PLACED` are texts that are credentials because of where they stand: in an address, a
-header, a statement, on a command line. Passwords that only a name gives away (`password: x`) are
-in `pairs`.
+`ISSUED` are credentials that their form alone shows: their issuers document a prefix or a form.
+`PLACED` are texts that are credentials because of their place: in an address, a header, a
+statement, or on a command line. Passwords that only a name shows (`password: x`) are in `literals`.
 
-The shapes are narrow on purpose: SQL, plan ids, fingerprints and file names must come through. No
-shape takes text for a secret because it looks random, and none is shorter than what it becomes.
+The shapes are narrow on purpose: SQL, plan ids, fingerprints and file names must stay as they are.
+No shape matches a text because it looks random, and none is shorter than its replacement.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 
 _AWS_KEY = "an AWS access key"
 
-# The same kind of leak in several spellings has one name.
+# The same kind of leak has one name in all its spellings.
 _ON_A_COMMAND_LINE = "a password on a command line"
 _IN_AN_ADDRESS = "a password in an address"
 _IN_A_STATEMENT = "a password in a statement"
@@ -27,7 +26,7 @@ Span = tuple[int, int]
 
 BEGIN_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 END_KEY = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-# A line inside a private key, whatever indents, quotes or diff signs are around it.
+# A line inside a private key, with any indents, quotes or diff signs around it.
 KEY_BODY = re.compile(
     r"[\s>|#+\-\"']{0,40}"
     r"(?:[A-Za-z0-9+/=]{0,200}|(?:Proc-Type|DEK-Info|Version|Comment): ?.{0,100})"
@@ -40,9 +39,9 @@ class CredentialShape:
     """What one kind of credential looks like.
 
     Attributes:
-        what: As the end of a sentence: "the line holds ...".
-        marks: Every text with this shape has one of these in it, so that most texts are passed
-            over without the pattern; in lower case.
+        what: The kind, as the end of a sentence: "the line holds ...".
+        marks: Every text with this shape has one of these in it, in lower case. So most texts are
+            skipped without trying the pattern.
         pattern: Its only group is the part that must not be shown; without a group all of it is.
     """
 
@@ -51,7 +50,7 @@ class CredentialShape:
     pattern: re.Pattern[str]
 
     def find_spans(self, text: str) -> Iterator[Span]:
-        """Where in `text` the part is that must not be shown."""
+        """Yields the places in `text` that must not be shown."""
         group = self.pattern.groups
         for found in self.pattern.finditer(text):
             yield found.span(group)
@@ -155,13 +154,13 @@ ISSUED: tuple[CredentialShape, ...] = (
         "eyj",
         r"\beyJ[A-Za-z0-9_\-]{8,4000}\.eyJ[A-Za-z0-9_\-]{8,4000}(?:\.[A-Za-z0-9_\-]{0,1500})?",
     ),
-    # PKCS #8 of an RSA key in one line: version, algorithm, and the octet string that follows.
+    # PKCS #8 of an RSA key in one line: version, algorithm, and the beginning of the octet string.
     _make_credential_shape(
         "a private key",
         "ibadanbgkqhkig9w0baqefaas",
         r"\bMII[A-Za-z0-9+/]{1,6}IBADANBgkqhkiG9w0BAQEFAAS[A-Za-z0-9+/]{20,9000}={0,2}",
     ),
-    # On one line, its line breaks escaped. `redactor` knows the form that spans lines.
+    # On one line, with escaped line breaks. `redactor` knows the form that spans lines.
     CredentialShape(
         "a private key",
         ("private key",),
@@ -180,9 +179,9 @@ PLACED: tuple[CredentialShape, ...] = (
         "://",
         r"[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s:/@\"'<>]{0,200}:([^\s/\"'<>]{3,500})@",
     ),
-    # SQLAlchemy takes every character but `@` for a part of the password, so it may have a slash,
-    # as what is drawn as base64 has. What follows a port, a variable or the name of a repository is
-    # a path.
+    # For SQLAlchemy every character except `@` may be a part of the password. So it may have a
+    # slash, like passwords that are random base64. What follows a port, a variable or the name of a
+    # repository is a path.
     _make_credential_shape(
         _IN_AN_ADDRESS,
         "://",
@@ -190,7 +189,7 @@ PLACED: tuple[CredentialShape, ...] = (
         r"[^\s:/@\"'<>]{0,200}:(?!(?:\d{1,5}|(?i:port)|\$\w+|\$?\{+[^\s{}/]{0,100}\}+|%\w)[/,])"
         r"([^\s/@\"'<>]{0,200}/[^\s@\"'<>]{2,300})@[\w\[{$.\-]",
     ),
-    # In quotes of one kind the other kind is a character like others.
+    # Inside one kind of quotes the other kind is an ordinary character.
     _make_credential_shape(
         _IN_AN_ADDRESS,
         "://",
@@ -248,8 +247,8 @@ PLACED: tuple[CredentialShape, ...] = (
         "curl",
         r"\bcurl\b.{0,300}?\s(?:-u|--user)[\s=]{1,3}[\"']?[^\s:\"']{1,100}:([^\s\"']{3,200})",
     ),
-    # `-p` and the password in one word; with a blank between them the program asks, and docker's
-    # `-p` names ports.
+    # `-p` and the password in one word; with a blank between them the program asks for it, and
+    # docker's `-p` names ports.
     _make_credential_shape(
         _ON_A_COMMAND_LINE,
         "mysql mariadb",
@@ -273,7 +272,7 @@ PLACED: tuple[CredentialShape, ...] = (
         ":54 :6432: :3306:",
         r"(?<![\w.\-])[\w.\-]{1,100}:(?:54\d\d|6432|3306):[\w*\-]{1,60}:[\w*\-]{1,60}:(\S{3,200})",
     ),
-    # spark-defaults.conf: name and value with nothing but blanks between them.
+    # spark-defaults.conf: name and value with only blanks between them.
     _make_credential_shape(
         _IN_A_SETTING,
         "spark. fs. javax. hive.",
@@ -290,8 +289,8 @@ PLACED: tuple[CredentialShape, ...] = (
     ),
 )
 
-# What parsers were given, as they repeat it in a failure: perhaps a whole connection with its
-# password, and cut in the middle, so that no name stands before the value any more.
+# The input of parsers, as their failures repeat it: perhaps a whole connection with its password,
+# and cut in the middle, so that no name is before the value any more.
 ECHOED: tuple[CredentialShape, ...] = (
     _make_credential_shape(
         "an input", "input_value=", r"\binput_value=(.{3,2000}?)(?=, input_type=)"
@@ -303,18 +302,18 @@ ECHOED: tuple[CredentialShape, ...] = (
     _make_credential_shape("an input", "duplicate", r"\bwith value \"([^\"\n]{3,500})\""),
     _make_credential_shape("an input", "duplicate", r"\boriginal value: \"([^\"\n]{3,500})\""),
 )
-# A YAML parser says where it failed, and repeats the line, of whatever that is a part.
+# A YAML parser says where it failed, and repeats the line there, whatever it is a part of.
 YAML_MARK = re.compile(r"\s*in \"[^\"]{0,1000}\", line \d+, column \d+:\s*")
 YAML_VALUE = re.compile(r"[^:]{0,1000}:\s*(\S.{2,})|\s*(?:- *)?(\S.{2,})")
 
 
 @dataclass(frozen=True)
 class CredentialShapeSet:
-    """The shapes that a text may hold; those of a whole file are found much faster than a line's.
+    """The shapes that a text may hold; to choose them once for a file is faster than for each line.
 
     Attributes:
-        issued: credentials that show by themselves what they are.
-        placed: texts that are credentials because of where they stand.
+        issued: credentials that their form alone shows.
+        placed: texts that are credentials because of their place.
     """
 
     issued: tuple[CredentialShape, ...] = ISSUED
@@ -322,7 +321,7 @@ class CredentialShapeSet:
 
     @classmethod
     def select_for_text(cls, text: str) -> CredentialShapeSet:
-        """Those of which a mark stands somewhere in `text`."""
+        """Selects the shapes with a mark that appears in `text`."""
         lowered = text.lower()
         return cls(
             *(_select_marked_credential_shapes(shapes, lowered) for shapes in (ISSUED, PLACED))
@@ -335,19 +334,19 @@ EVERY = CredentialShapeSet()
 def find_issued_credentials(
     text: str, shapes: CredentialShapeSet = EVERY
 ) -> Iterator[tuple[CredentialShape, Span]]:
-    """The credentials in one line of text that show by themselves what they are."""
+    """Yields the credentials in one line that their form alone shows."""
     yield from _find_credential_shapes(shapes.issued, text)
 
 
 def find_echoed_secret_input(text: str) -> Iterator[tuple[CredentialShape, Span]]:
-    """What parsers repeat of their input in one line of text."""
+    """Yields the input that parsers repeat in one line of text."""
     yield from _find_credential_shapes(ECHOED, text)
 
 
 def find_placed_credentials(
     text: str, shapes: CredentialShapeSet = EVERY
 ) -> Iterator[tuple[CredentialShape, Span]]:
-    """The texts in one line that are credentials because of where they stand."""
+    """Yields the texts in one line that are credentials because of their place."""
     yield from _find_credential_shapes(shapes.placed, text)
 
 

@@ -67,7 +67,7 @@ _PROBABLE = ("numpy", "duckdb", "pandas", "time_machine")
 _CONFIGURATION = ("bad_config", "no_config", "unknown_gateway")
 
 Words = Callable[[], Contract]
-# These go through many environments, tables or logs, and load few models or none.
+# These handle many environments, tables or logs, and load few models or none.
 LastingRequest = (
     CleanupRequest | ListRequest | SweepRequest | DoctorRequest | LearnRequest | ExposuresRequest
 )
@@ -83,11 +83,9 @@ LoadingRequest = ReviewRequest | BesidePlanRequest | ApplyRequest | EstimateRequ
 
 
 def main() -> None:
-    """Answers one request. The answer has the result; the exit code only shows that there is
-    one.
-    """
+    """Answers one request. The answer has the result; the exit code only shows that it exists."""
     # The garbage collector takes a fifth of the imports' time, and would scan the trees of a
-    # thousand models again and again; nearly all stay. An apply enables it when it builds.
+    # thousand models again and again, although nearly all stay. An apply enables it when it builds.
     gc.disable()
     channel = WorkerChannelToBot.from_arguments(sys.argv[1:])
     delay_import_work()
@@ -98,12 +96,12 @@ def main() -> None:
     try:
         request = channel.read_request()
     except UnfitEnvironmentName as error:
-        # Nothing is opened yet: a request that cannot be read must not be run.
+        # Nothing is open yet: a request that cannot be read must not be run.
         channel.write_answer(FailedAnswer(failure=error.make_failure("input")))
         return
     stop = WorkerStopRequest(monotonic=time.monotonic, exit_now=os._exit)
     words: list[Words] = [lambda: _cancelled_answer(request)]
-    # A sweep answers as it goes on; that answer then stands.
+    # A sweep answers while it runs; then that answer stays.
     stop.on_last_words(lambda: None if channel.answered else channel.write_answer(words[-1]()))
     stop.install_and_watch()
     end = EndOfWorkerSpark()
@@ -126,7 +124,7 @@ def main() -> None:
     end.finish_end()
     sys.stdout.flush()
     sys.stderr.flush()
-    # Threads of SQLMesh's pools and of py4j must not keep an answered request waiting; the JVM
+    # Threads of SQLMesh's pools and of py4j must not delay the end of an answered request; the JVM
     # ends with the pipe to its standard input.
     os._exit(0)
 
@@ -140,7 +138,7 @@ def _may_import() -> bool:
 
 
 def limit_forks(request: AnyRequest) -> None:
-    """Loads small projects in this process. SQLMesh reads the variable when it is imported."""
+    """Makes small projects load in this process; SQLMesh reads the variable when it is imported."""
     if "MAX_FORK_WORKERS" in os.environ:
         return
     count = 0
@@ -153,7 +151,7 @@ def limit_forks(request: AnyRequest) -> None:
 
 
 def disable_byte_code(request: AnyRequest) -> None:
-    """Stops byte code beside the project's modules, from this process and from Spark's Python."""
+    """Prevents byte code beside the project's modules, from this process and Spark's Python."""
     from ci_bot.worker.runtime import imports
 
     imports.import_without_byte_code(Path(request.workplace.repository))
@@ -174,13 +172,17 @@ def perform_request(
     last_words: Callable[[Words], None],
     spark_is_done: Callable[[], None] = lambda: None,
 ) -> Contract:
-    """Runs the requested activity. Imports SQLMesh here and not earlier, and never an unsupported
-    version.
+    """Runs the requested activity; returns its answer.
+
+    It imports SQLMesh here and not earlier, and never an unsupported version.
 
     Args:
         last_words: Takes a function that makes the answer of a stopped run, instead of a plain
             "cancelled".
         spark_is_done: Called after the last use of Spark, if other work follows.
+
+    Raises:
+        BadInput: this release does not support the installed SQLMesh.
     """
     version = metadata.version("sqlmesh")
     if not is_supported(version):
@@ -216,7 +218,7 @@ def perform_request(
         loaded_again=isinstance(request, ReviewRequest) and request.before_apply
     )
     if isinstance(request, LastingRequest):
-        gc.freeze()  # what is imported stays
+        gc.freeze()  # imported modules stay
         gc.enable()
 
     clock = WorkerPhaseClock()
@@ -266,7 +268,7 @@ class JavaEnvironment:
     """Prepares the environment of this process for the start of a JVM.
 
     Args:
-        request: What is asked for.
+        request: The request; it decides the options.
     """
 
     def __init__(self, request: LoadingRequest) -> None:
@@ -283,15 +285,15 @@ class JavaEnvironment:
         self._is_prepared = self._is_brief = False
 
     def check_jars(self) -> None:
-        """Refuses a PySpark that is missing or has no jars.
+        """Refuses a missing PySpark, or one without jars.
 
         Raises:
-            BadInput: there is none.
+            BadInput: it is missing, or has none.
         """
         java.check_spark_jars_before_java_starts(os.environ)
 
     def prepare_java(self) -> None:
-        """Finds Java, and sets its options; does nothing if that is done.
+        """Finds Java and sets its options; the second call does nothing.
 
         Raises:
             BadInput: Spark cannot start here.
@@ -316,7 +318,7 @@ class JavaEnvironment:
             self.choose_length(True)
 
     def prepare_brief_java(self) -> None:
-        """Prepares it for a JVM that lives for seconds. Raises as `prepare_java` does."""
+        """Prepares for a JVM that lives for seconds; raises what `prepare_java` raises."""
         self.prepare_java()
         self.choose_length(True)
 
@@ -333,10 +335,10 @@ class JavaEnvironment:
 
 
 def is_spark_expected(request: AnyRequest) -> bool:
-    """Whether a Spark that starts at once will most likely be used.
+    """Whether Spark will probably be used, so that it is worth starting it at once.
 
-    Not for an apply of many models: most of them may have changed, which is work for Java's
-    optimizing compiler, and processes that load them are forked beside the thread that starts
+    Not for an apply of many models. Most of them may have changed, which is work for Java's
+    optimizing compiler; and the processes that load them are forked beside the thread that starts
     Spark.
     """
     if isinstance(request, ApplyRequest):
@@ -387,7 +389,7 @@ def answer_about_surroundings(
     before_spark: Callable[[], None],
     stop: WorkerStopRequest,
 ) -> Contract:
-    """Answers a doctor, learn or estimate request."""
+    """Answers a doctor, learn, exposures or estimate request."""
     if isinstance(request, LearnRequest):
         from ci_bot.worker.cost import event_logs as activity
 
@@ -431,7 +433,7 @@ def make_failed_answer(error: BaseException, request: AnyRequest) -> FailedAnswe
         failure=make_failure_of_error(
             error, stage=stage, repository=Path(request.workplace.repository)
         ),
-        # The traceback is for the log, which is masked; the reader gets the sentence.
+        # The traceback is for the log, which is masked; a reader gets the sentence.
         traceback=None if isinstance(error, BotError) else format_traceback(error),
     )
 

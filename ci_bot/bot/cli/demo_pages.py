@@ -1,6 +1,6 @@
-"""Comments as one HTML page that opens from disk, for those who have no pull request to look at.
+"""Comments as one HTML page that opens from disk, for people who have no pull request to look at.
 
-Nothing is loaded from anywhere, and no script runs: the page itself forbids both.
+The page loads nothing and runs no script: it forbids both itself.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ _COMMENT_PAGE = """<!doctype html>
 def render_demo_page_of_comments(
     title: str, comments: Mapping[str, str], *, nowhere: str = ""
 ) -> str:
-    """The page.
+    """Renders the page.
 
     Args:
-        comments: Markdown of this package's templates, by the heading that it gets.
-        nowhere: Links that begin with this are shown as text; a demo's repository is not there.
+        comments: Markdown of this package's templates, by its heading.
+        nowhere: Links that begin with this are shown as text, because a demo has no repository.
     """
     body = "\n".join(
         f"<h1>{html.escape(heading)}</h1>\n"
@@ -102,7 +102,7 @@ def _render_demo_fence(
 
 
 def _list_shown_demo_tokens(tokens: Iterable[Token], nowhere: str) -> Iterator[Token]:
-    """What stands in a line: without GitHub's word for an alert, and links that lead nowhere."""
+    """Yields the tokens to show: without GitHub's word for an alert and links that lead nowhere."""
     is_link = True
     for number, token in enumerate(tokens):
         if token.type == "link_open":
@@ -114,11 +114,11 @@ def _list_shown_demo_tokens(tokens: Iterable[Token], nowhere: str) -> Iterator[T
             yield token
 
 
-# What a demo leaves for its reader: the comment in each state, and the complete reports.
+# The files that a demo leaves for its reader: the comment in each state, and the full reports.
 
 
 def name_demo_environment(number: int) -> EnvironmentName:
-    """The environment of a pull request of the demo."""
+    """Returns the environment of one of the demo's pull requests."""
     return EnvironmentName(f"pr_{number}")
 
 
@@ -128,7 +128,7 @@ _COMMENT_FILE = "comment.html"
 
 
 class ShownDemoFiles:
-    """Files in `directory`, which is made with the first of them."""
+    """Files in `directory`, which is made when the first of them is written."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -138,7 +138,7 @@ class ShownDemoFiles:
     def add_document(
         self, heading: str, name: str, document: Document, now: Timestamp, *, number: int
     ) -> None:
-        """Keeps a document as pull request `number` would show it, and as files."""
+        """Adds a document as pull request `number` would show it, and writes its files."""
         context = CommentViewContext(
             project="flights",
             environment=name_demo_environment(number),
@@ -153,7 +153,7 @@ class ShownDemoFiles:
             self._review = document
         texts = DocumentTexts(
             markdown=lambda: render_markdown_text(document, context),
-            # A cleanup's page would take the place of the apply's.
+            # A cleanup's page would replace the apply's.
             page=lambda: (
                 None
                 if isinstance(document, CleanupDocument)
@@ -168,7 +168,7 @@ class ShownDemoFiles:
         (self._directory / _COMMENT_FILE).write_text(comments, encoding="utf-8")
 
     def list_files(self) -> Iterator[str]:
-        """What there is to open, a line each; nothing if nothing was shown."""
+        """Yields a line for each file to open; nothing if no document was added."""
         if not self._comments:
             return
         yield ""

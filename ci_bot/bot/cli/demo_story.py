@@ -48,20 +48,20 @@ from ci_bot.protocol.review_inputs import RestatementWish
 from ci_bot.protocol.review_report import Report
 
 MAIN, BRANCH = "main", "fleet"
-# As a project's own .gitignore has it; Python writes the first beside models that it loads.
+# As in a project's own .gitignore; Python writes the first one beside models that it loads.
 _NOT_KEPT = "__pycache__/\n.cache/\n"
 _AUTHOR = ("-c", "user.name=Demo", "-c", "user.email=demo@example.org", "-c", "gc.auto=0")
 
 
 @dataclass(frozen=True)
 class DemoRepository:
-    """Git in the directory `root`; the user's own configuration takes no part in it."""
+    """Git in the directory `root`; the user's own configuration of git is not used."""
 
     root: Path
     environ: Mapping[str, str]
 
     def create_repository(self) -> str:
-        """Makes the repository with everything that is there on its main branch; the commit."""
+        """Makes the repository and commits all files on its main branch; returns the commit."""
         self._run_git("init", "--quiet", f"--initial-branch={MAIN}")
         excluded = self.root / ".git" / "info" / "exclude"
         excluded.parent.mkdir(exist_ok=True)
@@ -69,7 +69,7 @@ class DemoRepository:
         return self._commit_all("The models as prod has them")
 
     def start_branch(self, name: str = BRANCH) -> None:
-        """Begins a pull request's branch where main is."""
+        """Starts a pull request's branch from main."""
         self._run_git("checkout", "--quiet", "-b", name, MAIN)
 
     def commit_change(self, message: str) -> str:
@@ -117,7 +117,7 @@ class DemoRepository:
         return done.stdout.strip()
 
 
-# Where a demo keeps its things, and how its project and its change get there.
+# Where a demo keeps its files, and how its project and its change get there.
 
 
 _FLIGHTS = Path(str(find_resource("examples"))) / "flights"
@@ -152,20 +152,20 @@ class DemoLayout:
         return self.home / "state.db"
 
     def list_variables(self) -> dict[str, str]:
-        """The environment variables that the project's config.yaml reads."""
+        """Returns the environment variables that the project's config.yaml reads."""
         return {
             "FLIGHTS_WAREHOUSE": str(self.warehouse_directory),
             "FLIGHTS_STATE": str(self.state_file),
         }
 
     def create_layout(self) -> None:
-        """Lay out the folders with the project as it is on the main branch."""
+        """Makes the folders, with the project as it is on the main branch."""
         for folder in (self.data_directory, self.warehouse_directory):
             folder.mkdir(parents=True, exist_ok=True)
         _copy_demo_files(PROJECT_FILES, self.project_directory)
 
     def apply_change(self) -> list[str]:
-        """Put the pull request's files over the project.
+        """Copies the pull request's files over the project.
 
         Returns:
             The changed and added files, relative to the project, sorted, with forward slashes.
@@ -175,7 +175,7 @@ class DemoLayout:
 
 
 def list_files_of_demo_change() -> list[str]:
-    """The files that the pull request adds or changes, relative to the project, sorted."""
+    """Lists the files that the pull request adds or changes, relative to the project, sorted."""
     found = (path for path in CHANGE_FILES.rglob("*") if path.is_file() and _is_project_file(path))
     return sorted(path.relative_to(CHANGE_FILES).as_posix() for path in found)
 
@@ -185,11 +185,11 @@ def _is_project_file(path: Path) -> bool:
 
 
 def _copy_demo_files(source: Path, target: Path) -> None:
-    # Byte code and SQLMesh's cache may lie beside the files once somebody has worked on them.
+    # Byte code and SQLMesh's cache may be beside the files after somebody has worked on them.
     ignore = shutil.ignore_patterns("__pycache__", ".cache", "*.pyc", "logs")
-    # The time of a copy is now, as with a checkout. SQLMesh caches a model under the newest time
-    # among its own file, audits, macros and configuration (SqlMeshLoader._Cache), so that a changed
-    # file with an older time than those would not be read again.
+    # A copied file gets the current time, as in a checkout. SQLMesh caches a model under the newest
+    # time of its own file, audits, macros and configuration (SqlMeshLoader._Cache). So it would not
+    # read a changed file again if its time were older than theirs.
     shutil.copytree(
         source, target, ignore=ignore, copy_function=shutil.copyfile, dirs_exist_ok=True
     )
@@ -199,7 +199,7 @@ PROD_END = "2013-12-31"
 CHANGE, CORRECTION = 7, 8
 _CORRECTION_BRANCH = "january-again"
 _RESTATED = "staging.flights"
-# The words of `/sqlmesh restate`, by the model's owner.
+# What the model's owner writes after `/sqlmesh restate`.
 _WISH = ("2013-01-01", "2013-01-31", "the airports sent January again")
 
 
@@ -224,14 +224,14 @@ class _DemoOutput:
 
 
 def run_demo(machine: Machine, keep: Path | None) -> int:
-    """Builds prod, changes models as a PR does, then review → apply → merge → cleanup.
+    """Builds prod, changes models as a pull request does, then review → apply → merge → cleanup.
 
     Args:
-        keep: Where the demo's files stay; without it only what people read stays, in a temporary
-            directory that is named at the end.
+        keep: Where the demo's files stay. Without it only the files for people stay, in a
+            temporary directory that is printed at the end.
 
     Returns:
-        The exit code: 0 when every chapter ended as it should.
+        The exit code: 0 if every chapter ended as it should.
     """
     if keep is None:
         with hold_private_directory_of_run(machine.temporary, prefix=f"{PREFIX}demo-") as home:
@@ -256,10 +256,10 @@ def _run_demo(machine: Machine, home: Path, reports: Path) -> int:
 
 
 def _check_directory_is_new(home: Path) -> None:
-    """The demo takes a directory of its own, and nothing that is there already.
+    """Checks that the demo's directory is new or empty.
 
     Raises:
-        BadInput: it cannot have this one.
+        BadInput: it is not, or cannot be used.
     """
     check_output(home, option="--keep")
     if home.exists() and any(home.iterdir()):
@@ -309,7 +309,7 @@ def _run_demo_pull_request(
     commits: RequestedReviewCommits,
     shown: ShownDemoFiles,
 ) -> int:
-    """Review, apply, merge and cleanup; returns the exit code of the first that failed."""
+    """Reviews, applies, merges and cleans up; returns the exit code of the first that failed."""
     machine = stage.machine
     with stage.print_chapter("Review: read-only, without starting Spark"):
         report = _review_demo_change(client, machine, commits, CHANGE)
@@ -373,9 +373,9 @@ def _show_demo_restatement(
     base: Sha | None,
     shown: ShownDemoFiles,
 ) -> None:
-    """Another pull request, on which an owner asks that prod builds one month again.
+    """Shows another pull request, in which an owner asks prod to build one month again.
 
-    Its review says what the deployment builds after the merge, and prod stays as it is.
+    Its review says what the deployment builds after the merge; prod stays as it is.
     """
     start, end, reason = _WISH
     stage.print_text(f'   /sqlmesh restate {_RESTATED} {start} {end} "{reason}"')

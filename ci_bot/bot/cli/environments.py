@@ -1,4 +1,4 @@
-"""Environments at a terminal: estimated, built, removed; options come in, a report goes out."""
+"""Environments at a terminal: estimates, builds and removes them, and prints the reports."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def apply_on_laptop(
     output: str | None,
     form: reports.Format,
 ) -> int:
-    """`ci-bot apply`. Limit and price are the options', else those of the policy that lies there.
+    """`ci-bot apply`. Limit and price are the options', else those of the policy in the checkout.
 
     Raises:
         BadInput: an option or the policy cannot be used; nothing was built.
@@ -114,7 +114,7 @@ def _show_probe(
     form: reports.Format,
     plan_options: str,
 ) -> int:
-    """Prints what a probe has found; the exit code: 1 where the limit does not hold."""
+    """Prints what a probe has found; returns the exit code: 1 if the limit is exceeded."""
     context = make_laptop_context(machine, client, document.environment, plan_options)
     text = (
         document.to_json(indent=2)
@@ -148,7 +148,7 @@ def clean_up_on_laptop(
     output: str | None,
     form: reports.Format,
 ) -> int:
-    """`ci-bot cleanup`."""
+    """`ci-bot cleanup`. Returns the exit code."""
     check_output_files(machine, output)
     with open_worker_client_on_laptop(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
@@ -168,7 +168,11 @@ def clean_up_on_laptop(
 
 
 def check_output_files(machine: Machine, output: str | None) -> None:
-    """Whether the files can be written, before anything is done that they would report."""
+    """Checks that the files can be written, before the action that they report.
+
+    Raises:
+        BadInput: they cannot.
+    """
     if output is not None:
         reports.check_output(machine.directory / output)
 
@@ -176,9 +180,7 @@ def check_output_files(machine: Machine, output: str | None) -> None:
 def make_laptop_context(
     machine: Machine, client: WorkerClient, environment: str, plan_options: str = ""
 ) -> reports.CommentViewContext:
-    """Makes the context that a laptop's reports are rendered with; nothing in them links to
-    GitHub.
-    """
+    """Makes the context for rendering a laptop's reports; they have no links to GitHub."""
     return reports.CommentViewContext(
         project=client.project_title,
         environment=environment,
@@ -200,7 +202,7 @@ def show_document_on_laptop(
     form: reports.Format,
     plan_options: str = "",
 ) -> None:
-    """Prints a document in the form that was asked for, and writes its files."""
+    """Prints a document in the requested form, and writes its files."""
     context = make_laptop_context(machine, client, document.environment, plan_options)
     print(_render_document(machine, document, context, form), file=machine.out, flush=True)
     write_documents_on_laptop(machine, name, document, context, output)
@@ -227,7 +229,7 @@ def write_documents_on_laptop(
     context: reports.CommentViewContext,
     output: str | None,
 ) -> None:
-    """Writes the complete files of a document, where `--output` names a directory for them."""
+    """Writes the complete files of a document, if `--output` names a directory for them."""
     if output is not None:
         texts = reports.DocumentTexts(
             markdown=lambda: reports.render_markdown_text(document, context),
@@ -315,8 +317,9 @@ def estimate_on_laptop(
     timeout_minutes: int,
     form: Literal["terminal", "json"],
 ) -> int:
-    """`ci-bot estimate`. Returns the exit code: 1 where the limit does not hold, which an option
-    says, or else the policy.
+    """`ci-bot estimate`. Returns the exit code: 1 if the limit is exceeded.
+
+    The limit is an option's, or else the policy's.
 
     Raises:
         BotError: the project cannot be planned, or Spark does not start.

@@ -1,4 +1,4 @@
-"""`ci-bot review`: a plan and a decision at a terminal, once or whenever a file changes."""
+"""`ci-bot review`: a plan and a decision at a terminal, once or after each change of a file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report
 from ci_bot.redaction import quote_value
 
-# Which files a review on a laptop is about: since which base, and what is not committed.
+# Which files a review on a laptop is about: since which base, and with uncommitted changes.
 
 
 _NAME_IT = "Name the branch that this change is to be merged into, for example `--base-ref main`."
@@ -56,13 +56,13 @@ _NAME_IT = "Name the branch that this change is to be merged into, for example `
 def find_commits_for_laptop_review(
     client: WorkerClient, machine: Machine, base_ref: str | None, baseline: BaselineChoice
 ) -> RequestedReviewCommits:
-    """The commits of a laptop's checkout, and what is not committed yet; says which they are.
+    """Finds the commits of a laptop's checkout and its uncommitted changes, and prints them.
 
-    The base is where this branch has left the branch that it is to be merged into, so that what
-    others have merged since is no change of this one.
+    The base is the commit where this branch left the branch that it will be merged into. So what
+    others have merged since then is no change of this branch.
 
     Raises:
-        BadInput: there is no such base, or none at all where the plan is to be compared with it.
+        BadInput: there is no such base, or there is none although the plan is compared with it.
     """
     git = client.git
     try:
@@ -111,12 +111,12 @@ def _print_warning(machine: Machine, text: str) -> None:
     print(f"base: {text}", file=machine.log, flush=True)
 
 
-# `ci-bot review --watch`: looks for changed files once a second, and reviews again.
+# `ci-bot review --watch`: checks once a second for changed files, and reviews again.
 
 
 SECONDS = 1.0
-# What a load of a project reads. Its state, its logs and Spark's warehouse may lie beside it, and
-# change while it is looked at.
+# The files that a load of a project reads. Its state, its logs and Spark's warehouse may be beside
+# them, and change during a review.
 _READ = (".sql", ".py", ".yaml", ".yml", ".csv", ".jinja", ".j2", ".toml", ".json", ".env")
 _ENVIRONMENT = "pyvenv.cfg"
 _BYTE_CODE = "__pycache__"
@@ -127,14 +127,14 @@ Signature = dict[str, tuple[int, int]]
 def watch_project(machine: Machine, places: Iterable[Path], review: Callable[[], object]) -> int:
     """Reviews now, and again after each change below `places`, until somebody ends it.
 
-    What is wrong in one round may be fixed in the next, so it ends none but the first.
+    A failure may be fixed in the next round, so it only ends the first one.
 
     Returns:
         The exit code of the signal that has ended it.
 
     Raises:
-        BadInput: the first review could not be made.
-        Cancelled: it was ended in the middle of a review.
+        BotError: the first review failed.
+        RunCancelled: it was ended during a review.
     """
     directories = list(places)
     cancel = SandboxCancelToken(clock=machine.monotonic)
@@ -143,7 +143,7 @@ def watch_project(machine: Machine, places: Iterable[Path], review: Callable[[],
             seen = take_signature_of_watched_files(directories)
             review()
             while True:
-                try:  # also while it is said: who reads it may end it at once
+                try:  # this line, too, because a reader may end it at once
                     _print_watch_line(machine, f"watching {len(seen):,} files; Ctrl-C ends it")
                     seen = _wait_for_change(machine, directories, seen)
                 except RunCancelled as error:
@@ -163,7 +163,7 @@ def _review_again(machine: Machine, review: Callable[[], object]) -> None:
 
 
 def _wait_for_change(machine: Machine, directories: list[Path], seen: Signature) -> Signature:
-    """Waits for a change, and until it is over: an editor or git writes more than one file."""
+    """Waits for a change, and until no more files change: an editor or git writes several."""
     before = seen
     while True:
         machine.sleep(SECONDS)
@@ -174,14 +174,14 @@ def _wait_for_change(machine: Machine, directories: list[Path], seen: Signature)
 
 
 def take_signature_of_watched_files(directories: Iterable[Path]) -> Signature:
-    """Size and time of each file that a load would read, by path."""
+    """Returns time (in nanoseconds) and size (in bytes) of each file that a load reads, by path."""
     found: Signature = {}
     for directory in directories:
         for path in _list_watched_files(directory):
             try:
                 status = os.stat(path)  # noqa: PTH116 - a text, thousands of them each second
             except OSError:
-                continue  # it went while we were looking
+                continue  # it was removed meanwhile
             found[path] = (status.st_mtime_ns, status.st_size)
     return found
 
@@ -208,11 +208,11 @@ Opener = Callable[[str], bool]
 def open_page_on_laptop(
     page: str, output: Path | None, machine: Machine, opener: Opener = webbrowser.open
 ) -> Path:
-    """Shows the page in the user's browser, and says where it is; returns its file.
+    """Shows the page in the user's browser, and prints where it is; returns its file.
 
     Args:
-        output: The directory that the page was written to; without one it gets a file of its own
-            in the directory for temporary files, which stays there.
+        output: The directory that has the page. Without one the page is written to a new file in
+            the directory for temporary files, which stays there.
     """
     if output is None:
         file = Path(tempfile.mkdtemp(prefix="ci-bot-report-", dir=machine.temporary)) / reports.PAGE
@@ -234,7 +234,7 @@ _DEFAULT_ENVIRONMENT = EnvironmentName("dev")
 
 @dataclass(frozen=True, kw_only=True)
 class LaptopReview:
-    """What was asked for; the fields are the options of `ci-bot review`."""
+    """The options of `ci-bot review`."""
 
     projects: tuple[str, ...] = (".",)
     gateway: str | None = None
@@ -260,20 +260,20 @@ class LaptopReview:
 
     @classmethod
     def from_options(cls, *, environment: str, **options: Any) -> Self:
-        """Makes it of a command's options, each of the type that click gave it.
+        """Makes it from a command's options, with the types that click gave them.
 
         Raises:
-            BadInput: the environment's name is none, or is prod's.
+            BadInput: the environment's name is not one, or is prod's.
         """
         return cls(environment=parse_environment_on_laptop(environment), **options)
 
 
 def review_on_laptop(machine: Machine, local_review: LaptopReview) -> int:
-    """Reviews the project, and with `--watch` again and again. Returns the exit code.
+    """Reviews the project, with `--watch` again and again; returns the exit code.
 
     Raises:
         BadInput: the options do not fit together, or the project cannot be reviewed at all.
-        Cancelled: somebody has ended it.
+        RunCancelled: somebody has ended it.
     """
     for name, given in (("full", local_review.full), ("watch", local_review.watch)):
         if given and local_review.form != "terminal":
@@ -297,7 +297,7 @@ def review_on_laptop(machine: Machine, local_review: LaptopReview) -> int:
 
 
 class _LaptopReviewRounds:
-    """Reviews one after the other; each says what it changes."""
+    """Reviews one after the other; each prints what differs from the last one."""
 
     def __init__(self, machine: Machine, local_review: LaptopReview) -> None:
         self._machine = machine
@@ -305,7 +305,7 @@ class _LaptopReviewRounds:
         self._last: Report | None = None
 
     def review_next(self) -> None:
-        # One page is opened, however often a file changes.
+        # The page is only opened once, however often a file changes.
         local_review = replace(
             self._asked, open_report=self._asked.open_report and self._last is None
         )
@@ -317,7 +317,7 @@ class _LaptopReviewRounds:
 
 
 def make_report_on_laptop(machine: Machine, local_review: LaptopReview) -> Report:
-    """A review's report, which is shown nowhere.
+    """Makes a review's report without showing it.
 
     Raises:
         BadInput: the project cannot be reviewed at all.
@@ -348,9 +348,9 @@ def _review_once(machine: Machine, local_review: LaptopReview, *, show: bool = T
 def _does_change_break_configuration(
     failure: Failure | None, client: WorkerClient, options: WorkerReviewOptions
 ) -> bool:
-    """Whether the change itself has made the configuration one that cannot be read.
+    """Whether the change itself makes the configuration unreadable.
 
-    That is a finding about the change, as a model that does not load is, and no wrong input.
+    Then it is a finding about the change, like a model that does not load, and not a wrong input.
     """
     if failure is None or failure.reason_code != "bad_config" or failure.path is None:
         return False

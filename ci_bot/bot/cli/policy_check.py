@@ -1,4 +1,4 @@
-"""`ci-bot policy` at a terminal: is the file right, and what does it say of one model?"""
+"""`ci-bot policy` at a terminal: is the file right, and what does it say about one model?"""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check_policy_on_laptop(machine: Machine, *, path: str) -> int:
     """`ci-bot policy check`: reads the file, and lets SQLMesh read its selections.
 
     Args:
-        path: The file, or the directory that it lies in.
+        path: The file, or its directory.
 
     Raises:
         BadInput: there is no file, or it cannot be used.
@@ -99,7 +99,7 @@ def explain_policy_on_laptop(
     worker_env: str,
     timeout_minutes: int,
 ) -> int:
-    """`ci-bot policy explain`: which entries are about a model, and from which lines.
+    """`ci-bot policy explain`: shows which entries are about a model, and their lines.
 
     Raises:
         BadInput: the policy cannot be used, or the project has no such model.

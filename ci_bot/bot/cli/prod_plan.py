@@ -1,4 +1,4 @@
-"""`ci-bot prod-plan`: what a deployment would make of prod, and whether that was reviewed."""
+"""`ci-bot prod-plan`: what a deployment would do to prod, and whether that was reviewed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ci_bot.protocol.plan_identity import GivenFlags, matches_plan_id
 from ci_bot.protocol.review_inputs import DeploymentPlan, ProdRestatement
 from ci_bot.protocol.review_report import Report
 
-# A review plans prod beside an environment; this one is compared with prod and never made.
+# A review plans prod and an environment; this one is only compared with prod and never made.
 _BESIDE = EnvironmentName("prod_plan")
 NOTHING = ProdPlan(changes=0, backfill=[], would_fail=False)
 
@@ -51,18 +51,18 @@ def plan_prod_on_laptop(
     timeout_minutes: int,
     form: Literal["terminal", "json"],
 ) -> int:
-    """Plans prod without touching it; with `expect` or `reviewed` it has to be a certain plan.
+    """Plans prod without changing it; `expect` or `reviewed` say which plan it has to be.
 
     Args:
         expect: A plan id of prod, or `none`.
-        reviewed: A review's report.json, whose plan of prod is meant.
+        reviewed: A review's report.json with the expected plan of prod.
         pull_requests: Those that are deployed; what owners have recorded for them is planned, too.
-        restatements: A file that gets it, for SQLMesh's own command line.
+        restatements: A file to write the restatements to, for SQLMesh's own command line.
 
     Raises:
         BadInput: the project or its state cannot be read, or SQLMesh's own command line would
             make another plan of this project.
-        Refused: prod's plan is not the expected one, or a restatement does not hold any more.
+        RequestRefused: prod's plan is not the expected one, or a restatement no longer holds.
         BotError: there is no plan: the project does not load, or SQLMesh refuses it.
     """
     if expect is not None and reviewed is not None:
@@ -84,7 +84,7 @@ def plan_prod_on_laptop(
             environment=_BESIDE,
             owner=Owner(name=whose),
             restated_by=tuple(dict.fromkeys(pull_requests)),
-            # No commit: what counts is the project as it lies here, and no change of files.
+            # No commit: the project counts as it is in the checkout, and no files count as changed.
             commits=RequestedReviewCommits(),
             baseline="state",
             flags=GivenFlags(
@@ -118,7 +118,7 @@ def plan_prod_on_laptop(
 
 
 def read_shown_plan_id(path: Path) -> str:
-    """The id of the plan that a review showed for prod, or `none` where it showed no change.
+    """Reads the id of the plan that a review showed for prod, or `none` if it showed no change.
 
     Raises:
         BadInput: it is no report of a review, or it shows no plan of prod.
@@ -148,7 +148,7 @@ def read_prod_plan_on_laptop(report: Report) -> ProdPlan:
     """Reads the review's plan for prod.
 
     Raises:
-        BadInput, BotError: as `plan_prod_on_laptop`.
+        BadInput, BotError: see `plan_prod_on_laptop`.
     """
     raise_bad_input_of_laptop(report.failure)
     if report.failure is not None:
@@ -168,13 +168,13 @@ def read_prod_plan_on_laptop(report: Report) -> ProdPlan:
 
 
 def check_expected_plan(plan: ProdPlan, expected: str) -> None:
-    """Whether this is the plan that was reviewed.
+    """Checks that this is the plan that was reviewed.
 
     Args:
         expected: A plan id of 8 digits or more, or `none`: nothing changes.
 
     Raises:
-        Refused: it is not.
+        RequestRefused: it is not.
     """
     if expected == NO_CHANGES:
         if plan.plan_id is None:
@@ -194,10 +194,10 @@ def check_expected_plan(plan: ProdPlan, expected: str) -> None:
 
 
 def check_restatements(items: Sequence[ProdRestatement]) -> None:
-    """Whether each is what was reviewed when it was recorded.
+    """Checks that each restatement is what was reviewed when it was recorded.
 
     Raises:
-        Refused: one is not.
+        RequestRefused: one is not.
     """
     problems = [
         f"The restatement of `{item.recorded.model}` that `@{item.recorded.by}` asked for does not "
@@ -215,7 +215,11 @@ def check_restatements(items: Sequence[ProdRestatement]) -> None:
 
 
 def _write_restatements(path: Path, items: Sequence[ProdRestatement]) -> None:
-    """One a line, in the order in which they were recorded."""
+    """Writes one a line, in the order in which they were recorded.
+
+    Raises:
+        BadInput: the file cannot be written.
+    """
     lines = [
         "\t".join(
             [item.recorded.model, item.window.start, item.window.end, item.window.execution_time]
@@ -240,7 +244,7 @@ def _make_plan_error(message: str, hint: str | None) -> BotError:
 
 
 def _describe_absence_of_prod(report: Report) -> str | None:
-    """That the state holds no prod of the project, and what a deployment then does."""
+    """Says that the state holds no prod, and what a deployment then does; None if it holds one."""
     missing = report.prod_not_found
     if missing is None:
         return None

@@ -1,7 +1,6 @@
 """How every activity on a laptop begins: its projects, and who sees the steps of the work.
 
-A terminal gets one line that counts and whose clock runs; a file or a pipe gets a line for each
-step.
+A terminal gets one line with a counter and a clock; a file or a pipe gets a line for each step.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
 
-# A shorter step is over before anybody asks how long it takes.
+# A shorter step is over before anybody wants to know how long it takes.
 TOLD_SECONDS = 2.0
-# Of a project with long names one line is enough.
+# With long names, too, the step must fit on one line.
 _WIDEST = 60
 
 
 class LaptopStepDisplay(Protocol):
-    """Where steps and lines of a log go."""
+    """The place where steps and log lines are shown."""
 
     def show_step(self, step: Progress) -> None: ...
 
@@ -62,7 +61,7 @@ class LaptopStepDisplay(Protocol):
 
 
 class PlainLaptopSteps:
-    """A line for each step, and of each that took longer than two seconds how long it took."""
+    """Prints a line for each step, and how long each step of two seconds or more took."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -79,7 +78,7 @@ class PlainLaptopSteps:
         print(line, file=self._machine.log, flush=True)
 
     def end_step(self, following: str | None = None) -> None:
-        """Says how long the phase took that is over now; `following` may be more of the same."""
+        """Prints how long the last phase took, unless `following` is the same phase."""
         if self._begun is None or self._begun[0] == following:
             return
         phase, since = self._begun
@@ -90,7 +89,7 @@ class PlainLaptopSteps:
 
 
 class LiveLaptopSteps:
-    """One line at the foot of a terminal, above which the log goes on."""
+    """Shows one line at the bottom of a terminal; the log continues above it."""
 
     def __init__(self, bar: Bar) -> None:
         self._bar = bar
@@ -110,13 +109,13 @@ class LiveLaptopSteps:
         )
 
     def print_line(self, line: str) -> None:
-        # As it is: what a project prints is no markup, and no colour of ours.
+        # As it is: what a project prints is neither markup nor one of our colours.
         self._bar.console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 @contextmanager
 def show_steps_on_laptop(machine: Machine) -> Iterator[LaptopStepDisplay]:
-    """Where the steps of one piece of work are shown, on the machine's log."""
+    """Yields the display for the steps of one piece of work, on the machine's log."""
     if not machine.log.isatty() or machine.environ.get("TERM") == "dumb":
         plain = PlainLaptopSteps(machine)
         try:
@@ -124,7 +123,7 @@ def show_steps_on_laptop(machine: Machine) -> Iterator[LaptopStepDisplay]:
         finally:
             plain.end_step()
         return
-    # Takes 0.1 s, which an event of GitHub need not wait for.
+    # The import takes 0.1 s, and an event of GitHub should not wait for it.
     from rich.console import Console
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
@@ -147,11 +146,11 @@ def show_steps_on_laptop(machine: Machine) -> Iterator[LaptopStepDisplay]:
 
 LEAVE_ONE_OUT = "Leave out one of them."
 
-# The projects that were named on a command line, and the repository that they lie in.
+# The projects on a command line, and the repository that they are in.
 
 
 def find_repository_root_on_laptop(start: Path) -> Path:
-    """The repository that holds `start` on a laptop; `start` itself outside of any."""
+    """Finds the repository that holds `start`; outside of any it is `start` itself."""
     for directory in (start, *start.parents):
         if os.path.exists(directory / ".git"):  # noqa: PTH110 - False also where we may not look
             return directory
@@ -159,10 +158,10 @@ def find_repository_root_on_laptop(start: Path) -> Path:
 
 
 def make_relative_projects(paths: Iterable[str], directory: Path) -> tuple[Path, tuple[str, ...]]:
-    """The repository's root and the projects relative to it, from paths typed on a command line.
+    """Returns the repository's root and the projects relative to it, from paths as typed.
 
     Raises:
-        BadInput: one is no directory, or they do not lie in one repository.
+        BadInput: one is no directory, or they are not in one repository.
     """
     given = list(paths)
     _check_directories(
@@ -185,7 +184,7 @@ def make_relative_projects(paths: Iterable[str], directory: Path) -> tuple[Path,
 
 
 def _describe_wrong_place(given: list[str], absolute: list[Path]) -> str:
-    """Which of these projects are not where they should be, as the end of a sentence."""
+    """Says which of these projects are in the wrong place, as the end of a sentence."""
     outside = [
         path
         for path, place in zip(given, absolute, strict=True)
@@ -198,7 +197,7 @@ def _describe_wrong_place(given: list[str], absolute: list[Path]) -> str:
 
 
 def parse_environment_on_laptop(text: str) -> EnvironmentName:
-    """Parses the environment that a command of a laptop only reads about.
+    """Parses the name of an environment that a command on a laptop only reads.
 
     Raises:
         BadInput: it is no name of an environment, or is prod's.
@@ -210,8 +209,9 @@ def parse_environment_on_laptop(text: str) -> EnvironmentName:
 
 
 def check_environment_name_on_laptop(text: str) -> None:
-    """Refuses text that is no name of an environment before anything else is reported. A name that
-    may not be built is left to the worker's calls, which make a document of it.
+    """Refuses a text that is no name of an environment, before anything else is reported.
+
+    A name that may not be built is left to the requests to the worker, which make a document of it.
 
     Raises:
         BadInput: it is no name of an environment.
@@ -223,17 +223,17 @@ def check_environment_name_on_laptop(text: str) -> None:
 
 
 def raise_bad_input_of_laptop(failure: Failure | None) -> None:
-    """Where input was wrong nothing was checked, so there is nothing to report or to decide.
+    """Raises a failure that is the fault of an input: nothing was checked, so there is no report.
 
     Raises:
-        BadInput: the failure, if it is one of that kind.
+        BadInput: the failure is of that kind.
     """
     if failure is not None and failure.exit_code == EXIT_BAD_INPUT:
         raise make_error_of_worker_failure(failure)
 
 
 def read_origin_url(client: WorkerClient) -> str | None:
-    """The URL of the repository's origin, None outside of a repository."""
+    """Reads the URL of the repository's origin; None outside of a repository."""
     try:
         return client.git.read_origin()
     except BotError:
@@ -241,12 +241,12 @@ def read_origin_url(client: WorkerClient) -> str | None:
 
 
 def make_owner_on_laptop(client: WorkerClient) -> Owner:
-    """Who owns an environment here: the origin's repository, or this machine."""
+    """Returns who owns an environment here: the origin's repository, or "local"."""
     return Owner(name=read_origin_url(client) or "local")
 
 
 def read_prefix_on_laptop(client: WorkerClient, machine: Machine, given: str | None) -> str:
-    """What environments of pull requests are called: as the option says, else as the project."""
+    """Reads the prefix of pull requests' environments: the option's, else the project's."""
     if given is not None:
         return given
     found = read_laptop_prefix_for_worker(client)
@@ -256,7 +256,7 @@ def read_prefix_on_laptop(client: WorkerClient, machine: Machine, given: str | N
 
 
 def read_branch_on_laptop(client: WorkerClient) -> str | None:
-    """The branch that is checked out, None outside of a repository."""
+    """Reads the branch that is checked out; None outside of a repository."""
     try:
         return client.git.read_branch()
     except BotError:
@@ -274,9 +274,9 @@ def open_worker_client_on_laptop(
     timeout_minutes: int,
     secrets: tuple[str, ...] = (),
 ) -> Iterator[WorkerClient]:
-    """A worker client on projects of the user's own; `secrets` are what the worker must not see."""
+    """Opens a client for the user's own projects; the worker must not see `secrets`."""
     root, relative = make_relative_projects(projects, machine.directory)
-    # In a workflow one may be missing: the base branch may lack it. Here somebody has mistyped it.
+    # In a workflow a path may be missing, because the base branch may lack it. Here it is a typo.
     _check_directories(
         machine.directory,
         python_path,
@@ -316,7 +316,7 @@ def open_worker_client_on_laptop(
 
 @contextmanager
 def _listen_to_work(machine: Machine) -> Iterator[WorkListener]:
-    """Where progress goes: to a person at the machine's log."""
+    """Yields the listener that shows progress to the person at the machine's log."""
     with show_steps_on_laptop(machine) as display:
 
         def print_traceback(lines: list[str]) -> None:
@@ -350,7 +350,7 @@ def _check_directories(
 
 
 def _read_own_variables(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
-    """What the user's own projects set themselves: SQLMesh reads their .env files."""
+    """Reads the variables that the user's projects set: SQLMesh reads their .env files."""
     found: dict[str, str] = {}
     for project in projects:
         path = root / project / ".env"

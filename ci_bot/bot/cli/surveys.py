@@ -1,7 +1,7 @@
-"""Surveys at a terminal: `ci-bot doctor` checks each part; of Spark's event logs `ci-bot learn`
-takes costs, and `ci-bot exposures` readers.
+"""Surveys at a terminal: `ci-bot doctor`, `ci-bot learn` and `ci-bot exposures`.
 
-The readers of prod's views become a file for the policy.
+The first checks each part. The other two read Spark's event logs: one takes costs from them, the
+other the readers of prod's views, and makes a file of these for the policy.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def run_doctor_on_laptop(
 
 
 def render_doctor_for_laptop(document: DoctorDocument, screen: OutputScreen) -> str:
-    """The document as plain text, ending in a newline."""
+    """Renders the document as plain text with a newline at the end."""
     page = make_page_of_screen(screen)
     count = {
         status: sum(check.status == status for check in document.checks) for status in _COLOURS
@@ -115,7 +115,7 @@ def write_exposures_on_laptop(
     """`ci-bot exposures`. Prints or writes the file; returns the exit code.
 
     Args:
-        output: the file, relative to the directory; None: standard output.
+        output: the file, relative to the current directory; None: standard output.
 
     Raises:
         BotError: the logs or the state cannot be used, or the file cannot be written.
@@ -143,7 +143,7 @@ def write_exposures_on_laptop(
 
 
 def render_exposures_for_laptop(document: ExposuresDocument, *, until: str) -> str:
-    """The file: YAML as dbt writes exposures, with the columns in `meta`.
+    """Renders the file: YAML as dbt writes exposures, with the columns in `meta`.
 
     Args:
         until: the day on which the logs were read.
@@ -176,12 +176,12 @@ def _render_exposed_reader(reader: LoggedReader) -> Iterable[str]:
 
 
 def _quote_scalar(text: str) -> str:
-    """A scalar that no reader of YAML takes for anything else: JSON's strings are YAML's."""
+    """Quotes a scalar so that YAML reads it as text: JSON's strings are YAML's, too."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def _check_target(file: Path) -> None:
-    """Refuses to overwrite what this command has not written."""
+    """Refuses to overwrite a file that this command has not written."""
     try:
         with file.open("rb") as opened:
             ours = opened.read(len(HEADER)).decode("utf-8", "replace") == HEADER
@@ -274,7 +274,7 @@ def learn_on_laptop(
 
 
 def render_learned_for_laptop(document: LearnDocument) -> str:
-    """The document as plain text, ending in a newline."""
+    """Renders the document as plain text with a newline at the end."""
     page = TextPage()
     page.add_title(
         f"Learned {words.format_count(document.writes, 'write')} into "

@@ -1,8 +1,8 @@
 """From facts to a decision: Go, Review, No-Go or no changes.
 
-Pure: everything here is a function of the worker's facts, of what the bot knows itself, and of
-the limits that a team sets. Each rule is one small unit with an id, a severity, evidence, and a
-sentence that says when it clears. The rules judge the change, and not what was there before.
+Pure: everything here is a function of the worker's facts, of what the bot knows itself, and of the
+limits that a team sets. Each rule is one small unit with an id, a severity, evidence, and a
+sentence that says when it clears. The rules judge only the change, not what was there before.
 """
 
 from __future__ import annotations

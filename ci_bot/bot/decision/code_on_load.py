@@ -1,17 +1,17 @@
 """Which changed files hold code that ran while the project was loaded.
 
-A report is computed by the code that it judges if such a file changes, so a person has to look.
-What was loaded decides, wherever in the repository it lies: the worker tells each file before
-anything in it can run (`worker/runtime/load_trace.py`), and requirements count as loaded where this
-run has installed them. Of the changed ones among them, data is no code: text whose Jinja only
-writes text, and Python whose comments and docstrings alone have changed. What is not known to be
-data counts as code: byte code, native modules, archives, pickles, `.pth` and `.env` files.
+If such a file changes, the judged code itself computes the report, so a person has to look. It
+matters what was loaded, in any place of the repository: the worker reports each file before
+anything in it can run (`worker/runtime/load_trace.py`), and requirements count as loaded if this
+run has installed them. A changed file among them is no code if it is data: text whose Jinja only
+writes text, or Python in which only comments and docstrings have changed. A file that is not known
+to be data counts as code: byte code, native modules, archives, pickles, `.pth` and `.env` files.
 
 SQLMesh renders the Jinja of models, macros and configurations outside of a sandbox, and a template
-that reaches for Python's own attributes runs whatever it likes. Most templates do not: they call a
-macro, loop over names and put in variables. Whether one is of that kind is read from its syntax
-tree, by a list of what is allowed. What the text that it writes does is judged where the text is
-parsed, as for every other model.
+that uses Python's own attributes can run anything. Most templates do not: they call a macro, loop
+over names and insert variables. The syntax tree shows whether a template is of that kind, by a list
+of what is allowed. What the text that it writes does is judged where the text is parsed, as for
+every other model.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-# Python files of which nothing but definitions ran, and whose definitions nobody uses.
+# Python files of which only definitions ran, if nobody uses these definitions.
 #
-# A new macro that no model calls is loaded, and its body is not run. Whether that is so is read
-# from the text alone, because code that did run could answer anything: the file may import and
-# define, and its names may stand nowhere else in the repository.
+# A new macro that no model calls is loaded, but its body does not run. The text alone shows that,
+# because code that did run could answer anything: the file may only import and define, and its
+# names may appear nowhere else in the repository.
 
 
 _MACRO = "macro"
-# What an annotation may not do: it is computed where its function is defined.
+# What an annotation must not do, because it is computed when its function is defined.
 _RUNS = (
     ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda, ast.ListComp,
     ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.JoinedStr,
@@ -38,10 +38,10 @@ _RUNS = (
 
 
 def list_names_defined_by_judged_code(source: bytes) -> frozenset[str] | None:
-    """The names that a module defines; None if it may do more when it is imported.
+    """Lists the names that a module defines; None if it may do more when it is imported.
 
-    Imports are no more: what they run is a file that is judged by itself, or a package that is
-    installed. Of decorators only SQLMesh's own `macro` is, which enters a function by its name.
+    Imports do not count: they run a file that is judged itself, or an installed package. The only
+    allowed decorator is SQLMesh's own `macro`, which registers a function by its name.
     """
     try:
         tree = ast.parse(source)
@@ -62,7 +62,7 @@ def list_names_defined_by_judged_code(source: bytes) -> frozenset[str] | None:
 
 
 def _find_names_of_inert_statement(node: ast.stmt) -> set[str] | None:
-    """No names, for a statement that runs nothing of this file."""
+    """Returns no names for a statement that runs nothing of this file, else None."""
     text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return set() if text or isinstance(node, ast.Import | ast.ImportFrom) else None
 
@@ -81,7 +81,7 @@ def _is_sqlmesh_macro(tree: ast.Module) -> bool:
 
 
 def _find_names_of_function(node: ast.FunctionDef) -> set[str] | None:
-    """The names by which a function can be called; None if its definition runs something."""
+    """Finds the names by which a function can be called; None if its definition runs something."""
     names = {node.name}
     for decorator in node.decorator_list:
         if not isinstance(decorator, ast.Call) or not isinstance(decorator.func, ast.Name):
@@ -107,7 +107,7 @@ _REQUIREMENTS = re.compile(
     r"(^|/)(requirements[^/]*\.(txt|in)|constraints[^/]*\.txt|pyproject\.toml|setup\.(py|cfg)|"
     r"sqlmesh-requirements\.lock|uv\.lock|poetry\.lock|Pipfile(\.lock)?)$"
 )
-# Where SQLMesh, or Python at its start, looks for modules by itself.
+# Where SQLMesh, or Python at its start, searches for modules without being asked.
 _LOOKED_THROUGH = frozenset(
     {"audits", "linter", "macros", "materializations", "metrics", "models", "signals", "tests"}
 )
@@ -116,18 +116,18 @@ _NAMELESS = frozenset(
     {"__init__", "__main__", "config", "conftest", "sitecustomize", "usercustomize"}
 )
 
-# Rows, which nobody renders or runs.
+# Files with rows, which nobody renders or runs.
 _TABLES = frozenset({".csv", ".tsv"})
-# Text that is code only as far as it holds Jinja.
+# Files of text, in which only Jinja is code.
 _TEXTS = frozenset({".sql", ".yaml", ".yml", ".md", ".rst", ".txt", ".json", ".jsonl", ".ndjson"})
-# What is code wherever it lies, for loads of which nothing is known.
+# Files that are code in any place, for loads about which nothing is known.
 _CODE = frozenset(
     {".py", ".pyc", ".pyw", ".pyd", ".so", ".dylib", ".dll", ".zip", ".egg", ".whl", ".pth", ".pkl",
      ".pickle", ".joblib", ".jar", ".sh", ".env", ".sql", ".yaml", ".yml"}
 )  # fmt: skip
 
-# Both sides of one file, and of all together. A change's author chooses what is parsed here, in the
-# process that nothing bounds; a megabyte of small statements takes half a minute.
+# Bytes of both sides of one file, and of all files. A change's author decides what is parsed here,
+# in a process without limits, and a megabyte of small statements takes half a minute.
 LONGEST_PARSED_BYTES = 256 * 1024
 MOST_PARSED_BYTES = 4 * 1024 * 1024
 
@@ -136,8 +136,8 @@ MOST_PARSED_BYTES = 4 * 1024 * 1024
 class JudgedFile:
     """One file of the diff with both versions; None if a side has no such file.
 
-    `read` is False if the bot could not read the contents; such a file counts as changed code
-    whenever its name allows it.
+    `read` is False if the bot could not read the contents; then the file counts as changed code if
+    its name allows that.
     """
 
     path: str
@@ -149,13 +149,13 @@ class JudgedFile:
 def is_possible_risk_of_code_on_load(
     path: str, *, deleted: bool, loaded: frozenset[str] | None, projects: Sequence[str]
 ) -> bool:
-    """Whether the contents of a changed file decide if it is code that ran on load.
+    """Whether only the contents of a changed file decide if it is code that ran on load.
 
     Args:
         path: relative to the repository.
-        deleted: the head has no such file, so it cannot have been opened; a module of the project
-            that is gone changes what runs anyway.
-        loaded: the changed files that were opened on load; None if that is not known.
+        deleted: the head has no such file, so it was not opened; but a module that is gone from
+            the project changes what runs.
+        loaded: the changed files that were opened on load; None if that is unknown.
         projects: the project directories, relative to the repository ("." for its root).
     """
     suffix = PurePosixPath(path).suffix.lower()
@@ -169,7 +169,7 @@ def is_possible_risk_of_code_on_load(
     return path in loaded
 
 
-# Whether a word stands in any other file of the head than the one of this path.
+# Whether a word appears in a file of the head other than the one at this path.
 Mentioned = Callable[[str, str], bool]
 
 
@@ -179,12 +179,12 @@ def list_risky_code_on_load(
     projects: Sequence[str],
     mentioned: Mentioned | None = None,
 ) -> list[str]:
-    """Paths of changed files whose code ran on load, in order.
+    """Lists the paths of changed files whose code ran on load, sorted.
 
     Args:
         files: changed files, at least those that `is_possible_risk_of_code_on_load`.
         loaded, projects: see there.
-        mentioned: Without it, whatever is defined counts as used.
+        mentioned: Without it, every definition counts as used.
     """
     found: set[str] = set()
     left = MOST_PARSED_BYTES
@@ -210,7 +210,7 @@ def list_risky_code_on_load(
 
 
 def _is_risky_module_missed_by_nobody(file: JudgedFile, mentioned: Mentioned | None) -> bool:
-    """Whether a module that is gone was one that SQLMesh does not look for and nothing names."""
+    """Whether SQLMesh did not look for a deleted module and no file names it."""
     path = PurePosixPath(file.path)
     return (
         mentioned is not None
@@ -221,7 +221,7 @@ def _is_risky_module_missed_by_nobody(file: JudgedFile, mentioned: Mentioned | N
 
 
 def _is_risky_code_on_load(file: JudgedFile, *, parsed: bool) -> bool:
-    """Whether a file that ran on load is more than data; one that is not parsed is."""
+    """Whether a file that ran on load is more than data; if it is not parsed, it counts as more."""
     suffix = PurePosixPath(file.path).suffix.lower()
     if not file.read or not parsed or _REQUIREMENTS.search(file.path):
         return True
@@ -233,7 +233,7 @@ def _is_risky_code_on_load(file: JudgedFile, *, parsed: bool) -> bool:
 
 
 def _is_code_unused(file: JudgedFile, mentioned: Mentioned | None) -> bool:
-    """Whether only definitions of this file ran, which nobody uses before or after."""
+    """Whether only definitions of this file ran, and nobody uses them before or after."""
     if mentioned is None or file.after is None or not file.path.endswith(".py"):
         return False
     names = [
@@ -247,7 +247,7 @@ def _is_code_unused(file: JudgedFile, mentioned: Mentioned | None) -> bool:
 
 
 def _is_judged_requirement(path: str, projects: Sequence[str]) -> bool:
-    """Packages for a project: in its directory, or in one above."""
+    """Whether it is a file of packages for a project: in its directory, or in one above."""
     if not _REQUIREMENTS.search(path):
         return False
     folder = str(PurePosixPath(path).parent)
@@ -262,14 +262,14 @@ def _is_file_inside(path: str, directory: str) -> bool:
 
 
 def _normalize_python(source: bytes | None) -> str | None:
-    """The program without comments, layout and docstrings; the text where it cannot be had."""
+    """Returns the program without comments, layout and docstrings; if it is invalid, the text."""
     if source is None:
         return None
     try:
-        # Bytes and not text: a coding line changes what the program means.
+        # Bytes, not text: a coding line changes what the program means.
         return ast.dump(_drop_docstrings(ast.parse(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        # Of nesting that is too deep the parser says that it has no memory.
+        # The parser raises MemoryError if the nesting is too deep.
         return source.decode("utf-8", errors="replace")
 
 
@@ -287,7 +287,7 @@ def _drop_docstrings(tree: ast.Module) -> ast.Module:
 
 
 def _list_risky_template_tags(source: bytes | None) -> list[list[str]]:
-    """The Jinja of a file, tag by tag, where it could run something."""
+    """Lists the Jinja tags of a file, if they could run something."""
     if source is None:
         return []
     text = source.decode("utf-8", errors="replace")

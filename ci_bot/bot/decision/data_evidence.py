@@ -1,4 +1,4 @@
-"""The decision after an apply: the review's, without what the data clears, with what it shows."""
+"""The decision after an apply: the review's, without findings that the data clears or with new."""
 
 from __future__ import annotations
 
@@ -23,24 +23,26 @@ from ci_bot.protocol.plan import Checks
 from ci_bot.protocol.review_report import Report, Risk, Weighed
 from ci_bot.protocol.rules import RULES, find_rule
 
-# What a data diff clears: a finding about past results, where all of them were compared. Pure.
+# What a data diff clears: a finding about past results, if all of them were compared. Pure.
 #
-# Nothing is cleared by a part: not by a window of the history, not by rows whose keys are not
-# unique, not by a model without those that read it. What is left open says which part was
-# compared.
+# A part clears nothing: not a window of the history, not rows whose keys are not unique, not a
+# model without the models that read it. What stays open says which part was compared.
 
 
 DATA_DIFF: Literal["data_diff"] = "data_diff"
 CODE_ON_LOAD = RULES["R12-code-on-load"].id
-# SQLMesh keeps no table of these: their readers hold what becomes of them.
+# SQLMesh keeps no table of these kinds: the effect on them shows in their readers.
 _WITHOUT_TABLE = frozenset({"EMBEDDED", "EXTERNAL"})
 
 
 def clear_risks_by_data(
     report: Report, diffs: Sequence[TableDiff]
 ) -> tuple[list[Risk], list[Risk], list[NotCleared]]:
-    """The findings of a review that still count, those that the diffs clear, and why others of
-    their kind stand."""
+    """Sorts the findings of a review by what the diffs show.
+
+    Returns:
+        Those that still count, those that the diffs clear, and why others of their kind stay.
+    """
     found = {diff.model: diff for diff in diffs}
     below = map_models_below(report)
     tables = {c.model for c in report.changes if c.kind not in _WITHOUT_TABLE}
@@ -80,7 +82,7 @@ def may_risk_be_cleared_by_data(item: Risk) -> bool:
 
 
 def describe_proof_that_clears_risk(diffs: Sequence[TableDiff]) -> str:
-    """What diffs without a gap show, the changed model's first."""
+    """Describes what diffs without a gap show; the first one is of the changed model."""
     rows = sum(diff.rows_prod or 0 for diff in diffs)
     readers = len(diffs) - 1
     with_them = (
@@ -101,7 +103,7 @@ def _choose_read_or_reads(number: int) -> str:
 def _find_gap_in_proof(
     model: str, readers: Iterable[str], found: Mapping[str, TableDiff]
 ) -> str | None:
-    """The first thing that keeps the diffs of a model and its readers from being a proof."""
+    """Finds the first thing that keeps the diffs of a model and its readers from being a proof."""
     for name in (model, *readers):
         diff = found.get(name)
         why = "it was not compared" if diff is None else _describe_gap_in_proof(diff)
@@ -119,7 +121,7 @@ def _describe_gap_in_proof(diff: TableDiff) -> str | None:
         (schema.removed or schema.changed, "columns are gone, or of another type"),
         (diff.null_keys or diff.duplicate_keys, "its keys do not tell all of its rows apart"),
         (not diff.rows_prod, "prod has no rows of it, so there was nothing to compare"),
-        # Before what is incomplete: a difference in a part is one in the whole.
+        # Before the check for gaps: a difference in a part is one in the whole.
         (_has_differences(diff), "its rows are not the same as prod's"),
         (diff.same is None, f"its columns were not all compared. {skipped}"),
         (not same, "numbers in it differ by less than they are rounded to"),
@@ -134,7 +136,7 @@ def _has_differences(diff: TableDiff) -> bool:
 
 
 def _describe_compared_part(diff: TableDiff) -> str:
-    """Which part was compared, for a diff in which all of it is the same."""
+    """Describes which part was compared, for a diff in which all of that part is the same."""
     window, whole = diff.window, diff.window_of
     if window is None or whole is None:
         return "only a part of it was compared"
@@ -159,11 +161,11 @@ VALUES_DIFFER = find_rule("R09-values-differ")
 
 
 def judge_risks_of_data_diffs(diffs: Iterable[TableDiff], limits: TeamLimits) -> list[Risk]:
-    """The risks of an apply's data diffs, each over the window that both sides have.
+    """Judges the risks of an apply's data diffs, each over the window that both sides have.
 
-    A table that was not compared is listed as missing evidence, unless prod has nothing to compare
-    it with. Two empty tables show nothing and are listed too: zero differences among zero rows are
-    no match.
+    A table that was not compared is listed as missing evidence, unless there is nothing in prod to
+    compare it with. Two empty tables show nothing and are listed too: zero differences among zero
+    rows are no match.
     """
     found: list[Risk] = []
     for diff in diffs:
@@ -186,7 +188,7 @@ def judge_risks_of_data_diffs(diffs: Iterable[TableDiff], limits: TeamLimits) ->
 
 @compares(NOT_CHECKED, DUPLICATE_KEYS, NULL_KEYS, ROWS_GAINED, ROWS_LOST, VALUES_DIFFER)
 def find_risks_of_data_differences(diff: TableDiff, limits: TeamLimits) -> Iterator[Risk]:
-    """Keys that are no keys, and rows and values that the tolerance does not cover."""
+    """Finds keys that are not unique or null, and differences above the tolerance."""
     tolerance = limits.tolerances.get(diff.model, limits.diff_tolerance)
     prod, new = diff.rows_prod, diff.rows_pr
     if prod is None or new is None:
@@ -241,17 +243,19 @@ def find_risks_of_data_differences(diff: TableDiff, limits: TeamLimits) -> Itera
         )
 
 
-# What a review says to be missing because only an apply can look at it.
+# Evidence that a review lists as missing because only an apply can check it.
 _NOW_CHECKED = ("audits", "data diff")
 
 
 def decide_again_after_apply(
     report: Report, document: ApplyDocument, limits: TeamLimits
 ) -> tuple[Report, ApplyVerdict] | None:
-    """The review as it is with the evidence, and the verdict; None if this is no evidence on it.
+    """Decides again with the evidence; returns the review and the verdict.
+
+    None if the document is no evidence for this plan.
 
     Args:
-        report: What this run has reviewed itself. Only what an apply has checked is judged again.
+        report: The review of this run itself. Only what an apply has checked is judged again.
         limits: How much a table may differ.
     """
     if document.result != "applied" or report.failure or document.plan_id != report.plan_id:
@@ -283,7 +287,7 @@ def _is_risk_checked_now(item: Risk) -> bool:
 
 
 def _add_apply_checks(checks: Checks, document: ApplyDocument) -> Checks:
-    """With what the apply has run: audits where there were any, and the data diff."""
+    """Adds what the apply has run: audits if there were any, and the data diff."""
     ran = document.audits
     audits, table_diff = checks.audits, checks.table_diff
     if ran.passed or ran.failed:

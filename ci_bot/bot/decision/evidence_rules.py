@@ -1,4 +1,4 @@
-"""R10: evidence that is not there is listed as missing, never as passed."""
+"""R10: missing evidence is listed as missing, never as passed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROD_NOT_FOUND = find_rule("R10-prod-not-found")
 def find_risk_of_missing_evidence(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
-    """One line for each kind of evidence that this review has not got."""
+    """Yields one risk for each kind of evidence that this review does not have."""
     if bot.too_large:
         yield make_risk(
             NOT_CHECKED,
@@ -93,7 +93,7 @@ def find_risk_of_missing_evidence(
 def find_risk_of_unread_files(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
-    """The rules on changed files have not run, so a credential in them would be silent."""
+    """The rules on changed files did not run, so nothing would show a credential in them."""
     if bot.changed_files is None and bot.pull_request:
         yield make_risk(
             FILES_NOT_READ,
@@ -115,7 +115,7 @@ def find_risk_of_unread_files(
 def judge_risk_of_incomplete_checkout(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
-    """Files of the commit that are not there, so that their models look removed."""
+    """Files of the commit are missing, so that their models look removed."""
     if bot.missing_files:
         files = count_noun(len(bot.missing_files), "file")
         yield make_risk(
@@ -156,7 +156,7 @@ def find_risk_of_fork(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
 def find_risk_of_absent_prod(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
-    """R10: the state answered and holds no prod, which is no knowledge of prod."""
+    """R10: the state answered and holds no prod, so nothing is known about prod."""
     missing = facts.prod_not_found
     if missing is None:
         return
@@ -175,7 +175,7 @@ def find_risk_of_absent_prod(
     )
 
 
-# R02: unit tests that fail, and whether that is this pull request's doing.
+# R02: unit tests that fail, and whether this pull request causes that.
 
 
 FAILS = find_rule("R02-test-fails")
@@ -208,7 +208,7 @@ _UNTOUCHED = _BlameForRisk(
 def judge_risk_of_failing_tests(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
-    """A test that fails is a blocker, unless it failed before; then it is a note."""
+    """A test that fails is a blocker; if it failed before, it is only a note."""
     tests = facts.checks.tests
     for failure in tests.failures:
         first = next((line for line in failure.message.splitlines() if line.strip()), "")

@@ -25,12 +25,12 @@ from ci_bot.protocol.plan import Decision
 from ci_bot.protocol.review_report import PastNumbers, Report, ReviewFacts, Risk
 from ci_bot.protocol.rules import find_rule
 
-# Rules take part once their module is imported.
+# A rule takes part if its module is imported.
 RULE_MODULES = (evidence_rules, plan_rules, reader_rules, work_rules)
 NOT_LISTED = find_rule("R10-not-listed")
 
-# To write one down takes a millisecond for each of comment, summary and file. An honest worker
-# gives fewer; whoever forges an answer must not keep the bot busy for longer than a run may take.
+# Writing one takes a millisecond for each of comment, summary and file. An honest worker gives
+# fewer; a forged answer must not keep the bot busy for longer than a run may take.
 MOST_RISKS = 10_000
 MAX_REASONS = 8
 
@@ -39,8 +39,8 @@ MAX_REASONS = 8
 class DecisionJudgement:
     """The decision, the sentences that explain it, and every risk, heaviest first.
 
-    `set_aside` are those that the team's policy keeps out of the decision, `past_numbers` is what
-    the decision takes the change to do to existing rows.
+    `set_aside` are the risks that the team's policy keeps out of the decision. `past_numbers` is
+    what the decision assumes about the change's effect on existing rows.
     """
 
     decision: Decision
@@ -56,9 +56,9 @@ def decide_on_review(
     """Judges one review.
 
     Args:
-        facts: the worker's answer; trusted as far as code of the pull request can be.
-        limits: the team's lines.
-        bot: what the bot knows itself, the team's policy among it.
+        facts: the worker's answer, which code of the pull request may have falsified.
+        limits: the limits that the team sets.
+        bot: what the bot knows itself, with the team's policy.
     """
     limits, bot = limits or TeamLimits(), bot or BotFacts()
     risks = [make_risk_of_finding(finding) for finding in facts.findings]
@@ -73,7 +73,7 @@ def decide_on_review(
 
 
 def _drop_repeated_risks(risks: Iterable[Risk]) -> list[Risk]:
-    """One risk for each thing that a rule is about: two sources may see the same."""
+    """Keeps one risk for each thing that a rule is about: two sources may find the same."""
     kept: dict[tuple[str | None, ...], Risk] = {}
     for item in risks:
         key = (item.rule, item.model, item.path, item.subject)
@@ -83,7 +83,7 @@ def _drop_repeated_risks(risks: Iterable[Risk]) -> list[Risk]:
 
 
 def _drop_too_many_risks(risks: list[Risk]) -> list[Risk]:
-    """The heaviest, and how many were left out; `risks` come heaviest first."""
+    """Keeps the first risks, which are the heaviest, and adds how many are left out."""
     rest = risks[MOST_RISKS:]
     if not rest:
         return risks
@@ -97,7 +97,7 @@ def _drop_too_many_risks(risks: list[Risk]) -> list[Risk]:
 
 
 def decide_on_review_again(report: Report, acceptances: AcceptancesByOwners) -> Report:
-    """The report after something of it was accepted: nothing else is judged again."""
+    """Decides again after a finding was accepted; nothing else is judged again."""
     weighed = PolicyWeighing(acceptances=acceptances).weigh_risks(report.risks)
     decision, reasons = decide_by_risks(weighed.counting, report)
     return report.model_copy(
@@ -114,7 +114,7 @@ def decide_on_review_again(report: Report, acceptances: AcceptancesByOwners) -> 
 def decide_by_risks(
     risks: Sequence[Risk], facts: ReviewFacts | Report
 ) -> tuple[Decision, list[str]]:
-    """Any blocker is No-Go, any high Review, anything less Go; an empty plan is no change."""
+    """Decides: a blocker is No-Go, a high risk Review, others Go; an empty plan is no change."""
     blockers = [item for item in risks if item.severity == "blocker"]
     if blockers:
         return "no_go", _list_decision_reasons(blockers)
@@ -137,7 +137,7 @@ def decide_by_risks(
 
 
 def is_empty_plan(facts: ReviewFacts | Report) -> bool:
-    """Whether the plan is empty: no models, no restatements, no new or gone statements."""
+    """Whether the plan is empty: no models, restatements, or added or removed statements."""
     return (
         not facts.changes
         and not facts.prod_restatements
@@ -147,7 +147,7 @@ def is_empty_plan(facts: ReviewFacts | Report) -> bool:
 
 
 def _list_decision_reasons(risks: Sequence[Risk]) -> list[str]:
-    """A sentence for each question: the first place that it is about, and how many more."""
+    """Writes a sentence for each question: its first place, and how many more there are."""
     groups = group_risks(risks)
     first = [
         f"{item.rule}{on}: {item.evidence}"[:4_000]
@@ -165,7 +165,7 @@ def _describe_remainder(number: int) -> str:
     return f" and {number:,} more" if number else ""
 
 
-# The exit code of a review; `fail-on` moves the line.
+# The exit code of a review; `fail-on` says from which decision on it fails.
 
 
 _FAILING: dict[FailOn, frozenset[Decision]] = {
@@ -176,10 +176,10 @@ _FAILING: dict[FailOn, frozenset[Decision]] = {
 
 
 def choose_exit_code_of_decision(decision: Decision, fail_on: FailOn = "blocker") -> int:
-    """0 or 1: whether `decision` fails the check.
+    """Returns 1 if `decision` fails the check, else 0.
 
-    `never` is for teams that read the report and let only people stop a merge. A failed plan
-    has an exit code of its own, which comes from its failure and not from here.
+    `never` is for teams that read the report and let only people stop a merge. A failed plan has
+    its own exit code, which comes from its failure and not from here.
     """
     return 1 if decision in _FAILING[fail_on] else 0
 
@@ -188,12 +188,13 @@ _STRICTNESS: dict[Decision, int] = {"no_changes": 0, "go": 0, "review": 1, "no_g
 
 
 def is_decision_misleading(report: Report, shown: Decision | None, fail_on: FailOn | None) -> bool:
-    """Whether a check that passes would deceive, because the comment goes on to show a lighter
-    decision than this report's and GitHub did not take this one.
+    """Whether a check that passes would mislead.
+
+    That is so if GitHub did not take this report, and the comment still shows a lighter decision.
 
     Args:
-        shown: What the comment shows.
-        fail_on: What the input says; with `never` no check fails.
+        shown: The decision in the comment.
+        fail_on: The input's value; with `never` no check fails.
     """
     if shown is None or _get_fail_on_of_decision(report, fail_on) == "never":
         return False
@@ -206,10 +207,10 @@ def _get_fail_on_of_decision(report: Report, fail_on: FailOn | None) -> FailOn:
 
 
 def choose_exit_code_of_review_decision(report: Report, fail_on: FailOn | None) -> int:
-    """How a review ends: a failed plan has its own code, else the decision's.
+    """Returns the exit code of a review: a failed plan has its own, else the decision's.
 
     Args:
-        fail_on: What the input or the option says; where it says nothing the policy's counts.
+        fail_on: The value of the input or the option; if it is None, the policy's counts.
     """
     if report.failure is not None:
         return report.failure.exit_code

@@ -1,8 +1,8 @@
-"""Whose doing it is that a project does not load: the pull request's, or the base branch's.
+"""Who causes that a project does not load: the pull request, or the base branch.
 
-Both sides are loaded, and their failures compared. A failure is old where the base branch fails for
-the same cause and the pull request touched no file that the failure is about. A library that this
-environment lacks is not in a file: where the base branch needs the same one, it is old as well.
+Both sides are loaded, and their failures are compared. A failure is old if the base branch fails
+for the same cause and the pull request changed no file that the failure is about. A library that
+this environment lacks is in no file: if the base branch needs the same one, it is old as well.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from ci_bot.protocol.base import Failure
 
-# What differs between two processes that fail alike.
+# This part of a message differs between two processes that fail in the same way.
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
 OTHERS_SHOWN = 5
 _MISSING_LIBRARY = "missing_module"
@@ -47,7 +47,7 @@ _PROSE_DIRECTORIES = frozenset({".github", ".vscode", ".idea", ".devcontainer"})
 
 @dataclass(frozen=True)
 class SortedFailuresForDecision:
-    """The failures of a head, sorted by whose doing they are."""
+    """The failures of a head, sorted by who causes them: `new` by the pull request."""
 
     new: tuple[Failure, ...]
     old: tuple[Failure, ...]
@@ -58,7 +58,7 @@ def sort_load_failures_for_decision(
     base: Sequence[Failure] | None,
     changed_files: Collection[str] | None,
 ) -> SortedFailuresForDecision:
-    """Tells the pull request's own failures from those that it found.
+    """Separates the pull request's own failures from those that were there before it.
 
     Args:
         head: everything that keeps the pull request's project from being loaded.
@@ -71,7 +71,7 @@ def sort_load_failures_for_decision(
     lacked = {
         _describe_cause(failure) for failure in base if failure.reason_code == _MISSING_LIBRARY
     }
-    # If the base branch's configuration is broken, what comes after it was hidden until now.
+    # If the base branch's configuration is broken, all later failures were hidden until now.
     hidden = all(failure.stage == "configuration" for failure in base)
     elsewhere = is_change_unread_by_sqlmesh(changed_files)
     old = [
@@ -107,7 +107,7 @@ def combine_load_failures_for_decision(
 
 
 def is_change_unread_by_sqlmesh(changed_files: Collection[str] | None) -> bool:
-    """Whether SQLMesh reads none of the changed files: they are documentation, or the forge's."""
+    """Whether SQLMesh reads none of the changed files: documentation, or settings of the forge."""
     return changed_files is not None and all(map(_is_prose, changed_files))
 
 
@@ -121,20 +121,20 @@ def _is_prose(path: str) -> bool:
 
 
 def _rank_load_failure(failure: Failure) -> tuple[bool, bool, bool, str, int]:
-    """What others may follow from comes first, then by place: chance decides what is met first."""
+    """Ranks failures that may cause others first, then by place: the order of finding is random."""
     path = failure.path or ""
     late = failure.stage != "configuration"
     return late, not path, path.endswith(".sql"), path, failure.line or 0
 
 
 def _describe_cause(failure: Failure) -> str:
-    """What went wrong, without where: many files may fail for one cause."""
+    """Describes what went wrong, without the place: many files may fail for one cause."""
     text = failure.message.replace(failure.path, "") if failure.path else failure.message
     return _ADDRESS.sub("0x", text)
 
 
 def _is_failure_touched(failure: Failure, changed_files: Collection[str]) -> bool:
-    """Whether a file that the failure is about was changed: where it is, or one that it names."""
+    """Whether a file was changed in which the failure is, or which its message names."""
     return failure.path in changed_files or any(
         re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/-])", failure.message)
         for path in changed_files
@@ -144,5 +144,5 @@ def _is_failure_touched(failure: Failure, changed_files: Collection[str]) -> boo
 def _get_order_of_load_failure(
     failure: Failure, changed_files: Collection[str]
 ) -> tuple[bool, str]:
-    """The pull request's own files first; then by name, so that equal facts give equal words."""
+    """Sorts the pull request's own files first; then by name, so equal facts give equal texts."""
     return failure.path not in changed_files, failure.path or ""

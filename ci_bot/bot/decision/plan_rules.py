@@ -1,5 +1,6 @@
-"""R01, R03 and R05: whether there is a plan at all, and one that prod can take; and what an owner
-of a model has asked prod to build again after the merge.
+"""R01, R03 and R05: whether there is a plan at all, and one that prod can take.
+
+And what an owner of a model has asked prod to build again after the merge.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ LINT_WARNING = find_rule("lint-warning")
 PROD_GAPS = find_rule("prod-gaps")
 COLUMNS_LOST = RULES["forward-only-destructive"].id  # the worker names the columns
 
-# The rules that stand for a failure of the plan itself.
+# The rules for a failure of the plan itself.
 FAILURE_RISKS = frozenset({LOAD_FAILED.id, PLAN_FAILED.id})
 _PART = r'(?:"[^"\n]+"|`[^`\n]+`)'
 _FQN = re.compile(rf"{_PART}(?:\.{_PART})+")
-# The last words of SQLGlot's own before the excerpt.
+# The end of SQLGlot's own message, before the excerpt.
 _PARSER_STOPPED = re.compile(r"Line \d+, Col: \d+\.(?=\n)")
 _REFUSED = re.compile(r"forward-only model[^:]*: ([^\s,]+(?:, [^\s,]+)*)\.(?:\s|$)")
 _DESTRUCTIVE = re.compile(r"destructive change to a forward-only", re.IGNORECASE)
@@ -68,14 +69,14 @@ def judge_risk_of_failed_plan(
 def find_risk_of_broken_base(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
-    """R01: the base branch does not load. That is not the pull request's doing, whatever it is."""
+    """R01: the base branch does not load. The pull request does not cause that."""
     if not facts.base_failures or facts.failure is not None:
         return
     first = facts.base_failures[0]
     place = f"`{first.path}`" + (f" line {first.line}" if first.line else "") if first.path else ""
     where = f" ({place})" if place else ""
     why = _shorten_failure_message(first.message)
-    if first.project is None:  # else the message says whose it is
+    if first.project is None:  # else the message names the project
         why = f"{name_what_does_not_load(facts.base_failures)}{where}: {why}"
     if facts.project.models:
         cause = "With this pull request it does. There was nothing to compare with: all is new."
@@ -95,21 +96,21 @@ def find_risk_of_broken_base(
 
 
 def _shorten_failure_message(message: str) -> str:
-    """The part of a message that says what is wrong, as one sentence."""
+    """Returns the part of a message that says what is wrong, as one sentence."""
     lines = [line.strip() for line in message.splitlines() if line.strip()] or [""]
-    # SQLMesh says in the first line which file, perhaps more than once, and then what of it.
+    # SQLMesh names the file in the first line, perhaps more than once, and then what is wrong.
     found = next((line for line in lines if not line.endswith(":")), lines[-1])
     return found if found.endswith((".", "!", "?")) else f"{found}."
 
 
 def _drop_excerpt(message: str) -> str:
-    """A message without the SQL that a parser quotes below; the failure shows that as a block."""
+    """Returns a message without the SQL that a parser quotes below; the failure shows that."""
     found = _PARSER_STOPPED.search(message)
     return message[: found.end()] if found else message
 
 
 def _find_blamed_model(message: str, changed_files: tuple[str, ...]) -> str | None:
-    """The model that an error message names; of several the one whose file was changed."""
+    """Finds the model that an error message names; if it names several, one that was changed."""
     named = [match.group(0) for match in _FQN.finditer(message)]
     stems = {PurePosixPath(path).stem.lower() for path in changed_files}
     changed = [name for name in named if name.strip('"`').split(".")[-1].strip('"`') in stems]
@@ -117,7 +118,7 @@ def _find_blamed_model(message: str, changed_files: tuple[str, ...]) -> str | No
 
 
 def _name_model_of_plan_message(fqn: str) -> str:
-    """A name of SQLMesh's messages as reports have it: its catalog is taken for the default one."""
+    """Names a model of a message as reports do: its catalog counts as the default one."""
     return ".".join(part.strip('"`') for part in re.findall(_PART, fqn)[-2:])
 
 
@@ -125,7 +126,7 @@ def _name_model_of_plan_message(fqn: str) -> str:
 def find_risks_of_uncategorized(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
-    """R01: a changed model without a category cannot be applied by anybody but a person."""
+    """R01: only a person can apply a changed model without a category."""
     for change in facts.changes:
         if change.category == "uncategorized" and change.change in {"direct", "added"}:
             yield make_risk(
@@ -141,7 +142,7 @@ def find_risks_of_uncategorized(
 def judge_risks_of_lint_errors(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
-    """R01: the project's own linter says no; its warnings stay notes."""
+    """R01: the project's own linter reports an error; its warnings stay notes."""
     lint = facts.checks.lint
     for finding in lint.findings:
         error = finding.severity in {"blocker", "high"}
@@ -149,7 +150,7 @@ def judge_risks_of_lint_errors(
             LINT_ERROR if error else LINT_WARNING,
             f"{finding.rule}: {finding.evidence}",
             finding.clears_when or "the linter is satisfied",
-            # Of a rule of the project nothing is known but its name and its sentence.
+            # For a rule of the project only its name and its sentence are known.
             subject=f"{finding.rule}: {finding.evidence}",
             model=finding.model,
             path=finding.path,
@@ -224,7 +225,7 @@ def judge_risks_of_forward_only_schema(
 
 
 def _list_refused_models(text: str) -> list[str | None]:
-    """The models that a refusal names at its end."""
+    """Lists the models that a refusal names at its end."""
     named = _REFUSED.search(text)
     return list(named[1].split(", ")) if named else []
 
@@ -233,7 +234,7 @@ def _list_refused_models(text: str) -> list[str | None]:
 def find_risks_of_prod_plan(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
-    """R01 on the plan that a merge would cause in prod, and the gaps that it would meet."""
+    """R01 for the plan that a merge would cause in prod, and the gaps in prod."""
     plan = facts.prod_plan
     if plan is None:
         return
@@ -252,11 +253,10 @@ def find_risks_of_prod_plan(
         )
 
 
-# The plan validation matrix: what each kind of change asks of a reviewer.
+# The plan validation matrix: what each kind of change needs from a reviewer.
 #
-# Breaking changes are R06, destructive ones R04 and R05. Here are the lighter rows: logic,
-# additive and metadata changes, and the base's own changes, which are not this pull request's
-# doing.
+# Breaking changes are R06, destructive ones R04 and R05. Here are the lighter rows: logic, additive
+# and metadata changes, and the base branch's own changes, which this pull request does not cause.
 
 
 ADDITIVE_CHANGE = find_rule("additive-change")
@@ -297,8 +297,7 @@ def find_risks_of_additive_changes(
 ) -> Iterator[Risk]:
     """A non-breaking change of a query that leaves existing rows: readers keep their results.
 
-    What a changed statement around the query does is judged by itself; SQLMesh's category says
-    nothing of it.
+    A changed statement around the query is judged itself; SQLMesh's category says nothing about it.
     """
     past = set(judge_past_numbers(facts).models)
     for change in facts.changes:
@@ -323,7 +322,7 @@ def find_risks_of_additive_changes(
 def find_risks_of_metadata_changes(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
-    """Metadata: SQLMesh updates its records and the views, and touches no data."""
+    """Metadata changes: SQLMesh updates its records and the views, but no data."""
     in_runs = {f.model for f in facts.findings if f.rule == CHANGED_IN_RUNS}
     models = [c.model for c in facts.changes if c.change == "metadata"]
     names = [model for model in models if model not in in_runs]
@@ -340,7 +339,7 @@ def find_risks_of_metadata_changes(
 def judge_risk_of_base_drift(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
-    """Differences that come from the base branch are named and not judged."""
+    """Differences from the base branch are named and not judged."""
     # A removal has a finding of its own. (R04-model-removed)
     names = [c.model for c in facts.changes if c.from_base and c.change != "removed"]
     if names:
@@ -352,12 +351,12 @@ def judge_risk_of_base_drift(
         )
 
 
-# The team's policy itself: how this pull request changes it, and what of it is over.
+# The team's policy itself: how this pull request changes it, and which entries have expired.
 
 
 CHANGED = find_rule("policy-changed")
 EXPIRED = find_rule("policy-expired")
-# Each is a line of the comment; a policy that is written anew has hundreds.
+# Each is a line of the comment; a completely new policy has hundreds.
 MOST_CHANGES = 30
 _READ = "the owner of the policy has read the change"
 
@@ -366,7 +365,7 @@ _READ = "the owner of the policy has read the change"
 def judge_risk_of_changed_policy(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
-    """What would be judged otherwise after the merge; those that loosen come first."""
+    """What would be judged differently after the merge; changes that loosen come first."""
     shown, rest = bot.policy_changes[:MOST_CHANGES], bot.policy_changes[MOST_CHANGES:]
     for change in shown:
         yield make_risk(
@@ -415,7 +414,7 @@ def _choose_verb(entry: IgnoreEntry) -> str:
 
 
 def _touches_policy_entry(entry: IgnoreEntry, facts: ReviewFacts, bot: BotFacts) -> bool:
-    """Whether the change is about a model or a file of the entry."""
+    """Whether the change concerns a model or a file of the entry."""
     return any(bot.weighing.is_about(entry, change.model, change.path) for change in facts.changes)
 
 
@@ -426,7 +425,7 @@ RESTATED_AFTER_MERGE = find_rule("restated-after-merge")
 def find_risks_of_prod_restatements(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
-    """Each recorded restatement; one that no longer holds is heavier, because a deployment ends."""
+    """Each recorded restatement; one that no longer holds is heavier: it stops a deployment."""
     for item in facts.prod_restatements:
         recorded = item.recorded
         off = f"`/sqlmesh restate {recorded.model} off`"

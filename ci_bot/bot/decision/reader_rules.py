@@ -1,4 +1,4 @@
-"""R04 and exposures: what a change takes from those who read a model, and whom to ask."""
+"""R04 and exposures: what the readers of a model lose by a change, and whom to ask."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXPOSURE_AFFECTED = find_rule("exposure-affected")
 ColumnEffect = Literal["dropped", "retyped", "computed"]
 
 _COLUMNS_SHOWN = 5
-# The heaviest first: what a column loses by one of them is not said by the next.
+# The heaviest first: a column gets only the heaviest effect.
 _EFFECTS: tuple[ColumnEffect, ...] = ("dropped", "retyped", "computed")
 
 
@@ -28,13 +28,13 @@ class JudgedModelChange:
     """What a change does to one model, by its columns.
 
     Attributes:
-        columns: changed ones, each with the heaviest effect.
-        types: of retyped ones, before and after.
-        replaced_by: a new column of the type of the only one that is dropped.
-        removed: the model goes away.
-        rows: which rows it has changes, so all of its columns do.
-        reordered: its columns change their order.
-        unknown: it is not known what of it changes.
+        columns: the changed ones, each with the heaviest effect.
+        types: of the retyped ones, before and after.
+        replaced_by: a new column with the type of the dropped one, if only one is dropped.
+        removed: whether the model goes away.
+        rows: whether it gets other rows, which changes all of its columns.
+        reordered: whether its columns change their order.
+        unknown: whether it is unknown what changes in it.
     """
 
     columns: dict[str, ColumnEffect] = field(default_factory=dict)
@@ -46,13 +46,13 @@ class JudgedModelChange:
     unknown: bool = False
 
     def add_effect(self, column: str, effect: ColumnEffect) -> None:
-        """Notes an effect, if none is known that is heavier."""
+        """Records an effect, unless a heavier one is known."""
         known = self.columns.get(column)
         if known is None or _EFFECTS.index(effect) < _EFFECTS.index(known):
             self.columns[column] = effect
 
     def select_effects(self, columns: Sequence[str] | None) -> dict[str, ColumnEffect]:
-        """The effects on some columns; None: on all."""
+        """Returns the effects on some columns; None: on all."""
         return {
             name: effect
             for name, effect in self.columns.items()
@@ -61,13 +61,13 @@ class JudgedModelChange:
 
 
 def map_changed_models(facts: ReviewFacts) -> dict[str, JudgedModelChange]:
-    """What the pull request's own changes do to each model that they change or reach.
+    """Maps each model that the pull request itself changes or reaches to what happens to it.
 
-    The verdicts are the column impact's. A model that it has proved to read no change is missing.
+    The column impact decides. A model that it has proved to read no change is missing.
     """
     found: dict[str, JudgedModelChange] = {}
     drift = {change.model for change in facts.changes if change.from_base}
-    # A declaration of a table of somebody else's changes nothing of that table.
+    # A declaration of somebody else's table changes nothing in that table.
     declared = {change.model for change in facts.changes if change.kind == "EXTERNAL"}
     new = list_new_columns(facts.impact)
     for part in facts.impact.changed:
@@ -104,7 +104,7 @@ def _add_part_to_change(model: JudgedModelChange, part: ChangedPart) -> None:
 
 
 def _add_columns_to_change(found: dict[str, JudgedModelChange], change: Change) -> None:
-    """What the definitions of both sides say of the columns, also of a model that only follows."""
+    """Adds what both definitions say about columns, also if the model only follows another."""
     if change.change == "removed":
         found.setdefault(change.model, JudgedModelChange()).removed = True
         return
@@ -146,16 +146,16 @@ class ReaderAtRisk:
     columns: tuple[str, ...] | None
 
     def is_affected(self, changed: JudgedModelChange) -> bool:
-        """Whether anything is known to change of what it reads."""
+        """Whether a change of what it reads is known."""
         return bool(changed.removed or changed.rows or changed.select_effects(self.columns))
 
     def may_be_affected(self, changed: JudgedModelChange) -> bool:
-        """Whether anything may change of it: what nobody can read, or the order of all columns."""
+        """Whether what it reads may change: it cannot be read, or all columns are reordered."""
         return changed.unknown or (changed.reordered and self.columns is None)
 
 
 def list_readers_at_risk(facts: ReviewFacts, bot: BotFacts) -> list[ReaderAtRisk]:
-    """Who reads which model from outside of the project, by the policy of the base commit."""
+    """Lists who reads which model from outside of the project, by the base commit's policy."""
     models = {answer.name: answer.model for answer in facts.exposed}
     return [
         ReaderAtRisk(exposure, model, columns)
@@ -168,7 +168,7 @@ def list_readers_at_risk(facts: ReviewFacts, bot: BotFacts) -> list[ReaderAtRisk
 def name_readers_at_risk(
     facts: ReviewFacts, bot: BotFacts, model: str, columns: Sequence[str] = ()
 ) -> list[str]:
-    """The exposures that read a model, or any of some columns of it."""
+    """Names the exposures that read a model, or one of some columns of it."""
     return sorted(
         {
             reader.exposure.name.replace("`", "'")
@@ -183,7 +183,7 @@ def name_readers_at_risk(
 def find_risks_of_affected_exposures(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
-    """Readers outside of the project whose columns go, change, or may change."""
+    """Readers outside of the project whose columns are removed, change, or may change."""
     readers = list_readers_at_risk(facts, bot)
     if not readers:
         return
@@ -259,14 +259,14 @@ MASS_REMOVAL = find_rule("R04-mass-removal")
 MODEL_REMOVED = find_rule("R04-model-removed")
 RENAMED = RULES["model-renamed"].id  # the worker compares the definitions
 
-# As many models go at once, and they are half of the project or all that is in their schemas.
+# At least this many models are removed at once, and are half of the project or whole schemas.
 MANY = 5
 
 
 @judges(MASS_REMOVAL, MODEL_REMOVED)
 def find_risks_of_removals(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
-    """R04: models that go away, one by one or many at once."""
-    # A model that got another name is reported as that, and its readers by `removed-model-read`.
+    """R04: models that are removed, one or many at once."""
+    # A renamed model is reported as renamed, and its readers by `removed-model-read`.
     moved = {f.model for f in facts.findings if f.rule == RENAMED}
     every = [c for c in facts.changes if c.change == "removed"]
     removed = [c for c in every if not c.from_base]
@@ -303,12 +303,12 @@ def find_risks_of_removals(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 def _list_removals_in_emptied_schemas(
     removed: Iterable[Change], moved: Container[str | None]
 ) -> list[Change]:
-    """Removed models in whose schema no model is left."""
+    """Lists removed models in whose schema no model is left."""
     return [c for c in removed if c.lies_elsewhere and c.model not in moved]
 
 
 def _make_risk_of_foreign_removal(change: Change) -> Risk:
-    """Prod has the model, and no file that this pull request changes has defined it."""
+    """Makes the risk of a model that prod has, but that no changed file has defined."""
     read = (
         f" {quote_names(change.readers)} still {_choose_verb_of_readers(change)} it."
         if change.readers
@@ -378,8 +378,8 @@ def find_risks_of_column_changes(
             names = [column.name.lower() for column in unread]
             outside = name_readers_at_risk(facts, bot, change.model, names)
             yield _make_risk_of_dropped_columns(change, unread, outside)
-        # The worker separates narrowing from widening, because it knows the types as types.
-        # It arrives as the finding `column-retyped`.
+        # The worker distinguishes narrowing from widening, because it knows the types as types. It
+        # reports that as the finding `column-retyped`.
 
 
 def _judge_risk_of_dropped_columns(change: Change, read: list[ColumnChange]) -> Risk:
@@ -398,7 +398,7 @@ def _judge_risk_of_dropped_columns(change: Change, read: list[ColumnChange]) -> 
 
 
 def _describe_outside_readers(readers: Sequence[str]) -> str:
-    """Who reads it outside of the project, as far as the policy's exposures say."""
+    """Describes who reads it outside of the project, by the policy's exposures."""
     if not readers:
         return UNKNOWN_OUTSIDE
     return f"outside of it, {quote_names(readers)} {'reads' if len(readers) == 1 else 'read'} it"
@@ -410,7 +410,7 @@ def _make_risk_of_dropped_columns(
     own, it = change.change == "direct", "it" if len(unread) == 1 else "them"
     return make_risk(
         COLUMN_DROPPED,
-        # A model that only follows the one above it is judged there.
+        # A model that only follows the one above is judged there.
         f"Drops {quote_names(c.name for c in unread)}. "
         f"{reports.SENTENCES.known_readers.capitalize()} {it}; "
         f"{_describe_outside_readers(outside)}.",

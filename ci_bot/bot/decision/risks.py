@@ -1,8 +1,8 @@
-"""Risks, how they are made and put in order; and the work that they judge: the larger of what the
-environment gets and what prod builds.
+"""Risks: how they are made and sorted, and the work that they judge.
 
-An environment often gets a part of the history only (see `ShortWindow`), while a merge makes prod
-build all of it. Every rule that speaks of an amount of work reads it here.
+The work is the larger of what the environment gets and what prod builds. An environment often gets
+only a part of the history (see `ShortWindow`), while a merge makes prod build all of it. Every rule
+about an amount of work reads it here.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class ModelWorkAtRisk:
     """The work on one model.
 
     Attributes:
-        item: the larger of both plans' entries.
-        where: which plan it is from.
-        here: intervals that the environment gets.
+        item: the entry of the larger plan.
+        where: which plan it comes from.
+        here: the number of intervals that the environment gets.
         next_run: whether a merge builds nothing, and prod's next run computes all of it.
-        old_rows: what prod's next runs do with the old rows of a forward-only model; None if these
+        old_rows: what prod's next runs do with old rows of a forward-only model; None if these
             stay.
     """
 
@@ -51,8 +51,10 @@ class ModelWorkAtRisk:
 
     @property
     def is_preview_only(self) -> bool:
-        """Whether only a preview is built, which prod does not take over, of a kind whose table
-        holds rows of its own."""
+        """Whether only a preview is built, which prod does not take over.
+
+        Only for kinds whose table holds rows of its own.
+        """
         preview = self.where == "environment" and self.item.preview
         return preview and (self.item.action == "incremental" or self.old_rows is not None)
 
@@ -62,9 +64,9 @@ class JudgedWork:
     """The work on the changed models.
 
     Attributes:
-        models: by model name; nothing for models that neither plan builds.
-        total: of the larger plan, and `where` says which one that is.
-        prod_known: False if planning prod failed, or was not possible.
+        models: by model name; models that neither plan builds are missing.
+        total: of the larger plan; `where` says which one that is.
+        prod_known: False if planning prod failed or was not possible.
     """
 
     models: Mapping[str, ModelWorkAtRisk]
@@ -74,13 +76,13 @@ class JudgedWork:
 
 
 def choose_work_to_judge(facts: ReviewFacts) -> JudgedWork:
-    """What a change builds, by the larger of both plans."""
+    """Returns what a change builds, by the larger of both plans."""
     plan = facts.prod_plan
     known = plan is not None and not plan.would_fail
     changed = {change.model for change in facts.changes}
     # Prod also fills gaps of models that this change does not touch.
     prod = [item for item in plan.full_backfill if item.model in changed] if plan else []
-    # Prod pays for it, if not with the merge.
+    # It is prod's cost, too, although not with the merge.
     prod += plan.next_run if plan else []
     later = {item.model for item in plan.next_run} if plan else set()
     old_rows = describe_old_rows(facts)
@@ -93,7 +95,7 @@ def choose_work_to_judge(facts: ReviewFacts) -> JudgedWork:
         for name in sorted({*here, *there})
         for found in (_join_work(here.get(name), there.get(name)),)
     }
-    # What a restatement builds again after the merge is paid for with it, and is no change.
+    # A restatement after the merge costs work with it, but changes no model.
     prod += [
         item
         for restatement in facts.prod_restatements
@@ -118,18 +120,18 @@ def _join_work(here: Backfill | None, there: Backfill | None) -> ModelWorkAtRisk
 
 
 def list_model_costs(facts: ReviewFacts) -> list[tuple[Cost, Where]]:
-    """The estimates of both plans, the dearer one first."""
+    """Lists the estimates of both plans, the dearer one first."""
     costs: list[tuple[Cost, Where]] = [(facts.cost, "environment")]
     if facts.prod_plan is not None and facts.prod_plan.cost is not None:
         costs.append((facts.prod_plan.cost, "prod"))
     return sorted(costs, key=lambda pair: -(pair[0].executor_hours_mid or 0.0))
 
 
-# Which changed models follow a changed model: they read it, or what reads it.
+# Which changed models follow a changed model: they read it directly or through others.
 
 
 def map_models_below(facts: ReviewFacts | Report) -> dict[str, set[str]]:
-    """Per directly changed model, the models below it that SQLMesh lists as modified."""
+    """Maps each directly changed model to the models below it that SQLMesh lists as modified."""
     follows: dict[str, set[str]] = {}
     for above, below in facts.lineage.edges:
         follows.setdefault(above, set()).add(below)
@@ -149,17 +151,16 @@ def map_models_below(facts: ReviewFacts | Report) -> dict[str, set[str]]:
     return found
 
 
-# What the judge is given besides the worker's facts: the bot's own knowledge, and the limits.
+# What the judge gets besides the worker's facts: the bot's own knowledge, and the limits.
 
 
 @dataclass(frozen=True)
 class TeamLimits:
-    """The lines that a team draws; None means that it draws none.
+    """The limits that a team sets; None means that it sets none.
 
-    `max_intervals` counts the intervals of one plan; without it `DEFAULT_MAX_INTERVALS` holds.
-    `max_executor_hours` bounds the estimate, and
-    `diff_tolerance` is the share of rows (0 to 1) that may differ from prod without a word, and
-    `tolerances` is that of models which have one of their own.
+    `max_intervals` counts the intervals of one plan; without it `DEFAULT_MAX_INTERVALS` applies.
+    `max_executor_hours` limits the estimate. `diff_tolerance` is the share of rows (0 to 1) that
+    may differ from prod without a finding, and `tolerances` has it for models with their own.
     """
 
     max_intervals: int | None = None
@@ -174,19 +175,19 @@ class BotFacts:
 
     Attributes:
         changed_files: paths of the PR's diff, relative to the repository; None if unknown.
-        too_large: those of them that some rule would read, and that nobody has read.
-        pull_request: this is about a pull request, whose changed files should be known.
-        conflict: GitHub could not merge the PR with its base.
+        too_large: those of them that some rule would read, but nobody has read.
+        pull_request: whether this is about a pull request, whose changed files should be known.
+        conflict: whether GitHub could not merge the PR with its base.
         code_on_load: changed files whose code runs while the project is loaded.
         removed_code: those of them that the head no longer has.
         load_known: whether it is known which files the load opened; else `code_on_load` holds every
             changed file of code.
         unread_because: why the rules on changed files have not run; None if they have.
-        missing_files: what SQLMesh would load of the commit and the checkout has not.
-        empty_submodules: submodules below a project that nobody has checked out.
+        missing_files: files of the commit that SQLMesh would load and the checkout does not have.
+        empty_submodules: submodules below a project that are not checked out.
         fork: the head branch is in another repository.
         policy_changes: how the pull request changes the team's policy.
-        weighing: the policy that counts, and what is needed to weigh findings by it.
+        weighing: the policy that counts, and what it needs to weigh findings.
     """
 
     changed_files: tuple[str, ...] | None = None
@@ -208,7 +209,7 @@ EVIDENCE_LENGTH = 4_000
 
 
 def rank_severity(severity: Severity) -> int:
-    """0 for a blocker, growing as the weight falls."""
+    """Ranks a severity: 0 for a blocker, higher numbers for lighter ones."""
     return SEVERITIES.index(severity)
 
 
@@ -223,11 +224,11 @@ def make_risk(
     path: str | None = None,
     line: int | None = None,
 ) -> Risk:
-    """A risk of a rule, with its sentence cut to what the contract holds.
+    """Makes a risk of a rule; its sentences are cut to what the contract holds.
 
     Args:
-        severity: one that the rule's page names; the rule's own without it.
-        subject: what of the model, the file or the plan it is about; the whole of it without one.
+        severity: one that the rule's page names; by default the rule's own.
+        subject: which part of the model, the file or the plan it is about; None: the whole.
     """
     return Risk(
         rule=spec.id,
@@ -250,7 +251,7 @@ def make_risk_of_finding(finding: Finding) -> Risk:
 
 
 def sort_risks(risks: Iterable[Risk]) -> list[Risk]:
-    """Heaviest first; then by rule and model, so that equal facts give an equal report."""
+    """Sorts the heaviest first; then by rule and model, so that equal facts give equal reports."""
     return sorted(
         risks,
         key=lambda item: (
@@ -265,12 +266,12 @@ def sort_risks(risks: Iterable[Risk]) -> list[Risk]:
 
 
 def count_noun(number: int, noun: str) -> str:
-    """1 model, 2 models, 1,204 intervals."""
+    """Counts something in words: 1 model, 2 models, 1,204 intervals."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-# The bot's rules: each is entered where it is defined. `judge` runs those on a plan, and
-# `judge_risks_of_data_diffs` those on what an apply compared.
+# The bot's rules: each is registered where it is defined. `decide_on_review` runs those on a plan,
+# and `judge_risks_of_data_diffs` those on what an apply compared.
 
 
 PlanRule = Callable[[ReviewFacts, TeamLimits, BotFacts], Iterator[Risk]]

@@ -1,4 +1,4 @@
-"""What the tags of a Jinja template can run. Imported where a template has changed, with Jinja."""
+"""What the tags of a Jinja template can run. Imported, with Jinja, if a template has changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NODES = (
     nodes.List, nodes.Tuple, nodes.Dict, nodes.Pair, nodes.If, nodes.For, nodes.Assign,
     nodes.AssignBlock, nodes.Macro, nodes.CallBlock, nodes.ExprStmt, nodes.Break, nodes.Continue,
 )  # fmt: skip
-# Those that take no name of an attribute to look up.
+# Filters that look up no attribute by its name.
 _FILTERS = frozenset(
     {"abs", "capitalize", "count", "d", "default", "e", "escape", "first", "float", "indent", "int",
      "items", "last", "length", "list", "lower", "replace", "reverse", "round", "safe", "string",
@@ -30,14 +30,14 @@ _FILTERS = frozenset(
 )  # fmt: skip
 
 _FILTERS_WITHOUT_ATTRIBUTES = frozenset({"join", "max", "min", "sort", "sum", "unique"})
-# The objects of dbt through which a template reaches the engine, the context or Python's modules.
+# Objects of dbt by which a template gets at the engine, the context or Python's modules.
 _OBJECTS = frozenset(
     {"adapter", "api", "builtins", "context", "dbt", "engine_adapter", "exceptions", "graph",
      "load_result", "model", "modules", "run_query", "self", "statement", "store_raw_result",
      "store_result"}
 )  # fmt: skip
-# What Jinja's own sandbox refuses beside names that begin with an underscore; and the methods of a
-# text that look attributes up by themselves.
+# What Jinja's own sandbox refuses, apart from names that begin with an underscore; and methods of a
+# text that look up attributes themselves.
 _ATTRIBUTES = frozenset(
     UNSAFE_ASYNC_GENERATOR_ATTRIBUTES
     | UNSAFE_COROUTINE_ATTRIBUTES
@@ -54,7 +54,7 @@ _TAG_ENDS = frozenset({"variable_end", "block_end"})
 
 
 def list_template_tags(template: str) -> list[list[str]]:
-    """The words of each tag; all of a text that cannot be read is one."""
+    """Lists the words of each tag; a text that cannot be read counts as one tag."""
     tags: list[list[str]] = []
     inside = False
     try:
@@ -72,9 +72,9 @@ def list_template_tags(template: str) -> list[list[str]]:
 
 
 def is_jinja_template_harmless(template: str) -> bool:
-    """Whether nothing in a template can run more than macros and functions that are there.
+    """Whether a template can run only macros and functions that exist already.
 
-    A template that cannot be parsed, and one that holds what this list does not know, is not.
+    False if it cannot be parsed, or holds a node that the list of allowed ones does not have.
     """
     try:
         tree = _ENVIRONMENT.parse(template)
@@ -93,7 +93,7 @@ def _is_harmless(node: nodes.Node) -> bool:
     if isinstance(node, nodes.Filter):
         given = len(node.args) + len(node.kwargs)
         return node.name in _FILTERS or (
-            # The first argument of `join` stands between its parts; the others' are attributes.
+            # The argument of `join` is put between its parts; those of the others are attributes.
             node.name in _FILTERS_WITHOUT_ATTRIBUTES
             and not node.kwargs
             and given <= (1 if node.name == "join" else 0)
@@ -108,7 +108,7 @@ def _may_be_read(name: str) -> bool:
 
 
 def _may_be_looked_up(key: nodes.Node) -> bool:
-    """What is no item is looked up as an attribute, so only known keys are harmless."""
+    """Whether a key is harmless: if it is no item, it is looked up as an attribute."""
     if isinstance(key, nodes.Slice):
         return True
     if isinstance(key, nodes.Neg):

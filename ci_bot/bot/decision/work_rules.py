@@ -43,7 +43,7 @@ SAME_RESULT = RULES["same-result"].id  # the worker's proof
 
 @judges(BREAKING_REBUILD)
 def find_rebuild_risks(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
-    """R06: a breaking change builds the model, and everything that reads it, from its start."""
+    """R06: a breaking change builds the model, and all models that read it, from the beginning."""
     work = choose_work_to_judge(facts)
     downstream = map_models_below(facts)
     same = {f.model for f in facts.findings if f.rule == SAME_RESULT}
@@ -67,7 +67,7 @@ def find_rebuild_risks(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) ->
 def _describe_meaning_of_rebuild(work: JudgedWork, change: Change, same: set[str | None]) -> str:
     judged = work.models.get(change.model)
     if change.model in same:
-        # SQLMesh compares texts; what is left is the cost.
+        # SQLMesh compares texts; so only the cost matters.
         return "The result is the same as before, and SQLMesh calls the change breaking"
     if judged is None:
         return "Breaking change"
@@ -116,7 +116,7 @@ def _describe_work(work: JudgedWork, change: Change, environment: str) -> str:
 
 
 def _describe_rebuilt_readers(work: JudgedWork, readers: list[str]) -> str:
-    """Which models SQLMesh gives a new version because of it, whatever they read of it."""
+    """Describes which models get a new version for it, whatever columns they read."""
     if not readers:
         return "no other model is rebuilt because of it"
     judged = [work.models[name] for name in readers if name in work.models]
@@ -144,7 +144,7 @@ def _choose_is_or_are(subjects: list[str]) -> str:
 def judge_past_numbers_risk(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
-    """R06: rows differ, and SQLMesh's category does not say so."""
+    """R06: rows differ, although SQLMesh's category does not say so."""
     changes = {change.model: change for change in facts.changes}
     downstream, old_rows = map_models_below(facts), describe_old_rows(facts)
     taken = list_taken_in(facts)
@@ -154,7 +154,7 @@ def judge_past_numbers_risk(
         if change.category not in ("non_breaking", "forward_only"):
             continue
         if any(one.reader.model == rows.model for one in taken):
-            continue  # one question is asked once
+            continue  # the same question is not asked twice
         are = "is" if len(rows.columns) == 1 else "are"
         what = rows.why or f"{quote_names(rows.columns)} {are} computed differently."
         readers = sorted(downstream.get(change.model, ()))
@@ -192,7 +192,7 @@ def _describe_taken_columns(
 
 
 def _describe_readers_past_numbers(change: Change, readers: list[str], old_rows: str | None) -> str:
-    """What becomes of the models below one whose rows differ, although SQLMesh rebuilds none."""
+    """Describes what happens to models below, which SQLMesh does not rebuild."""
     if old_rows is not None:
         below = f"; {quote_names(readers)} can get other numbers then, too" if readers else ""
         return f"The change is forward-only, and a merge builds nothing: {old_rows}{below}."
@@ -215,7 +215,7 @@ def _describe_readers_past_numbers(change: Change, readers: list[str], old_rows:
 
 @judges(HISTORY_LOST)
 def judge_history_risk(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
-    """R06: prod's table is replaced by one that holds less of the past."""
+    """R06: a table with less of the past replaces prod's table."""
     plan = facts.prod_plan
     drift = {change.model for change in facts.changes if change.from_base}
     paths = {change.model: change.path for change in facts.changes}
@@ -239,7 +239,7 @@ def judge_history_risk(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) ->
 
 @judges(METADATA_BACKFILL)
 def judge_metadata_risk(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
-    """R06: a change of metadata that makes prod build more, as an earlier `start` does."""
+    """R06: a change of metadata makes prod build more, as an earlier `start` does."""
     work = choose_work_to_judge(facts)
     gaps = {gap.model for gap in facts.prod_plan.gaps} if facts.prod_plan else set()
     for change in facts.changes:
@@ -248,7 +248,7 @@ def judge_metadata_risk(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -
             continue
         if judged.where == "prod" and judged.item.action == "incremental":
             if change.model in gaps:
-                continue  # prod lacks them whatever changes, and that is said elsewhere
+                continue  # prod lacks them without this change, and another rule says that
             since = f" since {judged.item.start[:10]}" if judged.item.start else ""
             yield make_risk(
                 METADATA_BACKFILL,
@@ -282,8 +282,8 @@ def judge_shared_code(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
         return
     touched = set(bot.changed_files)
     direct = {change.model for change in facts.changes if change.change == "direct"}
-    # A model that is read again because of a changed one above follows that one; so does one that
-    # reads a table which is a model now.
+    # A model that is read again because a model above it changed follows that one. So does a model
+    # that reads a table which now is a model.
     above_them = direct | {change.model for change in facts.changes if change.change == "added"}
     following = {below for above, below in facts.lineage.edges if above in above_them}
     through = [
@@ -355,7 +355,7 @@ def judge_environments_risk(
             )
 
 
-# R06, R07 and batches: how much work is too much, by the limits that a team has drawn.
+# R06, R07 and batches: how much work is too much, by the limits that a team has set.
 
 
 INTERVAL_LIMIT = find_rule("R06-interval-limit")
@@ -368,7 +368,7 @@ BATCHLESS_INTERVALS = 100
 
 @judges(INTERVAL_LIMIT)
 def judge_amount_risk(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
-    """R06: more intervals than the limit."""
+    """R06: there are more intervals than the limit."""
     work, given = choose_work_to_judge(facts), limits.max_intervals
     total = work.total.intervals
     limit = DEFAULT_MAX_INTERVALS if given is None else given
@@ -389,8 +389,10 @@ def _describe_environment(where: Where, environment: str) -> str:
 
 
 def _describe_place_of_plan_work(where: Where, facts: ReviewFacts) -> str:
-    """Where and when the work of a whole plan is done: prod's can be that of the merge, that of
-    the run after it, or both."""
+    """Describes where and when a whole plan is built.
+
+    Prod builds with the merge, with the run after it, or with both.
+    """
     plan = facts.prod_plan
     if where == "environment" or plan is None or not select_tables(plan.next_run):
         return _describe_environment(where, facts.environment)
@@ -400,7 +402,7 @@ def _describe_place_of_plan_work(where: Where, facts: ReviewFacts) -> str:
 
 @judges(NEAR_BUDGET, NOT_KNOWN, OVER_BUDGET)
 def find_budget_risks(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
-    """R07: the estimate is, or may be, above the budget, or that is not known."""
+    """R07: the estimate is, or may be, above the budget, or that is unknown."""
     cap = limits.max_executor_hours
     if cap is None:
         return
@@ -450,12 +452,12 @@ def _describe_unknown_cost(cost: Cost) -> str:
 
 @judges(BATCH_SIZE_MISSING)
 def judge_one_job_risk(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
-    """A long history computed by one job may run out of memory."""
+    """One job computes a long history and may run out of memory."""
     plan = facts.prod_plan
     built = {item.model for item in facts.backfill} - {item.model for item in facts.work}
     later = {item.model: item for item in plan.backfill} if plan else {}
     for name, judged in choose_work_to_judge(facts).models.items():
-        # Of what an apply has built here, the rest is left that prod does not take over.
+        # If an apply has built it here, only what prod builds itself is left.
         item = later.get(name) if name in built else judged.item
         where: Where = "prod" if name in built else judged.where
         if (

@@ -1,10 +1,10 @@
 """The cage: starts, watches and ends the process which runs the PR's code; and git on its checkout.
 
-What it keeps: the token and the runner's files stay out of reach (`process_secrecy`, `launch`,
-`run_directories`, another uid, no new privileges), nothing outlives the run (`process_tree`,
-`supervisor`), and only an answer that is small, well-formed and about what was asked is trusted
-(`answer_validation`). Git reads a checkout without running anything that is configured in it
-(`git_program`).
+It holds three things: the token and the runner's files stay out of reach (`process_secrecy`,
+`launch`, `run_directories`, another uid, no new privileges); nothing outlives the run
+(`process_tree`, `supervisor`); and an answer is trusted only if it is small, well-formed and about
+what was asked (`answer_validation`). Git reads a checkout without running anything that is
+configured in it (`git_program`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which answers of the worker are trusted.
 
-The worker runs the pull request's code, so its answer may be anything. It is refused whole if it is
-too large, is not strict JSON, is no document of ours, or is about something that was not asked.
-Nothing of a refused answer is shown, because its text is the attacker's.
+The worker runs the pull request's code, so its answer may be anything. The bot refuses it as a
+whole if it is too large, is not strict JSON, is none of our documents, or is about something that
+was not asked. Nothing of a refused answer is shown, because the attacker wrote its text.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _WITHOUT_FAILURE = (
     | BaseCache
 )
 
-# Memory, not meaning: a list of a million empty records is small as text and huge as objects.
+# For memory's sake: a list of a million empty records is small as text and huge as objects.
 MOST_OBJECTS = 250_000
 MOST_COMMAS = 4_000_000
 _LONGEST_NUMBER = 40
@@ -79,10 +79,10 @@ class SandboxedAnswerRefusedError(Exception):
 
 
 def read_answer_of_sandboxed_worker(raw: bytes, request: WorkerRequest) -> WorkerAnswer:
-    """The worker's answer to `request`.
+    """Reads the worker's answer to `request`.
 
     Raises:
-        SandboxedAnswerRefusedError: Nothing of it is to be used.
+        SandboxedAnswerRefusedError: No part of it may be used.
     """
     check_json_of_sandboxed_worker(raw)
     try:
@@ -123,7 +123,7 @@ def _keep_known_reason_of_sandboxed_worker(document: AnswerWithReason) -> Answer
 
 
 def check_json_of_sandboxed_worker(raw: bytes) -> None:
-    """Refuse what JSON readers disagree on: doubled keys, NaN, endless nesting and numbers."""
+    """Refuses what JSON readers disagree on: repeated keys, NaN, endless nesting and numbers."""
     if raw.count(b",") > MOST_COMMAS:
         raise SandboxedAnswerRefusedError(_TOO_MANY_MEMBERS)
     objects = 0
@@ -158,7 +158,7 @@ def check_json_of_sandboxed_worker(raw: bytes) -> None:
 
 
 def check_subject_of_sandboxed_answer(answer: WorkerAnswer, request: WorkerRequest) -> None:
-    """Refuse what is about something else than was asked."""
+    """Refuses an answer that is about something else than the request."""
     if isinstance(answer, FailedAnswer):
         _check_failure_of_sandboxed_worker(answer.failure)
         return
@@ -176,7 +176,7 @@ def check_subject_of_sandboxed_answer(answer: WorkerAnswer, request: WorkerReque
     ):
         raise SandboxedAnswerRefusedError(_OTHER_ENVIRONMENT)
     if isinstance(answer, SweepDocument | _WITHOUT_FAILURE):
-        return  # there is nothing more in it to be believed
+        return  # it holds nothing else that could be checked
     if isinstance(answer, ReviewFacts) and isinstance(request, ReviewRequest):
         _check_review_of_sandboxed_worker(answer, request)
         if answer.refused_wish is not None:
@@ -203,7 +203,7 @@ def _check_review_of_sandboxed_worker(answer: ReviewFacts, request: ReviewReques
 
 
 def _is_sandboxed_answer_of_wish(answer: ReviewFacts, request: ReviewRequest) -> bool:
-    """Whether a restatement that was asked for is there, in the words of who asked, or refused."""
+    """Whether the requested restatement is there as its comment asked for it, or was refused."""
     wish = request.wish
     if wish is None or answer.refused_wish is not None or answer.failure is not None:
         return answer.refused_wish is None or wish is not None
@@ -214,8 +214,8 @@ def _is_sandboxed_answer_of_wish(answer: ReviewFacts, request: ReviewRequest) ->
 
 def _is_sandboxed_answer_of(answer: ApplyDocument, requested_id: str) -> bool:
     if answer.plan_id is None:
-        # Where prod is what the project makes of it there is no plan by now, so the worker repeats
-        # the id that was asked for; of one that was given in short it does not know the whole.
+        # If prod already is what the project would make of it, there is no plan any more. Then the
+        # worker repeats the requested id, and does not know the whole one if it was shortened.
         return answer.result == "nothing_to_apply" and find_full_plan_id(requested_id, None) is None
     return answer.plan_id.startswith(requested_id.lower())
 
@@ -231,13 +231,13 @@ def _check_sweep_of_sandboxed_worker(answer: SweepDocument, request: SweepReques
 
 
 def _check_failure_of_sandboxed_worker(failure: Failure) -> None:
-    """The exit codes of a signal are the bot's to give: the worker does not know of any."""
+    """Refuses exit codes that the worker cannot have: only the bot reports those of signals."""
     if failure.exit_code not in (1, 2, 3, 4, 130, 143):
         raise SandboxedAnswerRefusedError("its exit code is not one of ours")
 
 
 def _describe_first_error_of_sandboxed_answer(error: ValidationError) -> str:
-    """Where and how, without the value: places come from our schema, or are shown as `?`."""
+    """Says where and how, without the value; places are our schema's fields, or `?`."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     known = [
         str(part) if isinstance(part, int) or _is_field_of_sandboxed_answer_ours(part) else "?"

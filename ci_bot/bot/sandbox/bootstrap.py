@@ -1,12 +1,12 @@
-"""The first lines that run in a caged process, before anything of the project can.
+"""The first lines that run in a caged process, before any code of the project can.
 
 The bot starts `python -I -X utf8 .../bootstrap.py CONFIG TRACE ARGUMENT...`. CONFIG is a JSON
-object; TRACE is the number of a descriptor, to which is written what is opened, if CONFIG asks for
-that. It runs as a file of its own under the worker's interpreter, which may be another one than the
-bot's and know nothing of `ci_bot`: only the standard library, and nothing newer than Python 3.9.
+object. TRACE is the number of a descriptor; opened files are written to it if CONFIG asks for that.
+This file runs alone under the worker's interpreter, which may be another one than the bot's and may
+not know `ci_bot`. So it uses only the standard library, and nothing newer than Python 3.9.
 
-Not in `preexec_fn`: that is code between fork and exec of a process with threads, which may hang.
-The uid is already dropped here; what remains are things that a process can only do to itself.
+It does not run in `preexec_fn`: that is code between fork and exec of a process with threads, which
+may hang. The uid is already dropped here; the rest can only be done by a process itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PR_SET_NO_NEW_PRIVS = 38
 
 
 def lock_down_sandboxed_process(config: dict[str, object]) -> None:
-    """Give up what the worker must not have. Raises OSError where the kernel refuses."""
+    """Gives up what the worker must not have; raises OSError if the kernel refuses."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     processes = config.get("processes")
     if isinstance(processes, int):
@@ -43,11 +43,11 @@ def lock_down_sandboxed_process(config: dict[str, object]) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "the kernel refuses no_new_privs")
-    # If the bot dies without a word, so does the worker; and it may have died already.
+    # If the bot dies without warning, the worker dies too; and the bot may have died already.
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != config["parent"]:
         os._exit(1)
-    # Where memory runs out, the kernel should take the worker and not the bot.
+    # If memory runs out, the kernel should kill the worker and not the bot.
     try:
         with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:  # noqa: PTH123 - runs before pathlib may load
             file.write("1000")
@@ -56,7 +56,7 @@ def lock_down_sandboxed_process(config: dict[str, object]) -> None:
 
 
 def set_path_of_sandboxed_process(config: dict[str, object]) -> None:
-    """The project's own pins first, the bot's package last."""
+    """Puts the project's own pins first in `sys.path`, and the bot's package last."""
     overlay, search_path = config.get("overlay"), config.get("search_path")
     if isinstance(overlay, str):
         sys.path.insert(0, overlay)
@@ -65,11 +65,11 @@ def set_path_of_sandboxed_process(config: dict[str, object]) -> None:
 
 
 def start_trace_in_sandbox(config: dict[str, object], descriptor: str) -> None:
-    """Tell the bot from now on what is opened, where CONFIG asks for it."""
+    """Reports to the bot from now on which files are opened, if CONFIG asks for it."""
     trace = config.get("trace")
     if not isinstance(trace, dict):
         return
-    # By its path, and before any package can be imported under that name.
+    # It is loaded by its path, before any package can be imported under that name.
     spec = importlib.util.spec_from_file_location(trace["module"], trace["file"])
     if spec is None or spec.loader is None:
         raise ImportError(trace["file"])
@@ -80,7 +80,7 @@ def start_trace_in_sandbox(config: dict[str, object], descriptor: str) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Lock this process down and run the module or the script that CONFIG names."""
+    """Locks this process down and runs the module or the script that CONFIG names."""
     config = json.loads(arguments[0])
     lock_down_sandboxed_process(config)
     start_trace_in_sandbox(config, arguments[1])

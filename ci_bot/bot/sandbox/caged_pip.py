@@ -1,15 +1,15 @@
 """Installs a project's requirements; runs inside the cage, under the worker's user.
 
-The bot starts it through `bootstrap` with: TARGET REQUIREMENTS SOURCE. Two steps, because
-`pip install --target` takes nothing that the image has for granted: it would install SQLMesh once
-more for every project that pins the version that is already there, and PySpark, which its index has
-only as source, not at all. So pip first says what is missing, and then exactly these files, by
-their hashes, are put into TARGET.
+The bot starts it through `bootstrap` with: TARGET REQUIREMENTS SOURCE. It takes two steps, because
+`pip install --target` ignores what the image has: it would install SQLMesh again for every project
+that pins the version that is already there. PySpark it would not install at all, because the index
+has only its source. So pip first lists what is missing, and then exactly these files are put into
+TARGET, by their hashes.
 
-SOURCE is a package that is published as source alone, by its hash, or empty: where another version
-of it is installed, a wheel is made of it first, by the setuptools that is installed here and not by
-one that pip would fetch. A driver whose source needs a compiler is there by another name in the
-image, so an extra that asks for it, such as `sqlmesh[postgres]`, finds that. Standard library only.
+SOURCE is a package that is published only as source, with its hash, or empty. If another version of
+it is installed, a wheel is built first, with the setuptools that is installed here and not one
+that pip would download. The image has drivers whose source needs a compiler under another name, so
+an extra that asks for one, such as `sqlmesh[postgres]`, finds it. Standard library only.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BINARY_OF = {"psycopg2": "psycopg2-binary"}
 
 
 def list_requirements_missing_in_sandbox(report: Mapping[str, Any]) -> list[str]:
-    """What pip's report says is missing, one requirement a line, with hashes if it knows all."""
+    """Lists what is missing by pip's report, one requirement each, with hashes if all are known."""
     found: list[tuple[str, str | None]] = []
     for item in report.get("install", []):
         name, version = item["metadata"]["name"], item["metadata"]["version"]
@@ -53,7 +53,7 @@ def list_requirements_missing_in_sandbox(report: Mapping[str, Any]) -> list[str]
 
 
 def select_index_lines_for_sandboxed_pip(file: Path) -> list[str]:
-    """The lines of a requirements file that say where packages come from."""
+    """Selects the lines of a requirements file that say where packages come from."""
     lines: list[str] = []
     for line in file.read_text(encoding="utf-8").splitlines():
         option, _, value = line.strip().replace("=", " ", 1).partition(" ")
@@ -65,7 +65,7 @@ def select_index_lines_for_sandboxed_pip(file: Path) -> list[str]:
 
 
 def is_installed_in_sandbox(source: str) -> bool:
-    """Whether the package of `name==version ...` is there in that version."""
+    """Whether the package of `name==version ...` is installed in that version."""
     name, _, version = source.split(" ", 1)[0].partition("==")
     try:
         return importlib.metadata.version(name) == version
@@ -87,7 +87,7 @@ def write_stand_in_wheel_in_sandbox(name: str, *, scratch: Path) -> None:
         "Tag: py3-none-any\n",
     }
     information = f"{name}-{version}.dist-info"
-    # What is recorded without a hash is not checked; pip checks the wheel's own.
+    # Files that are recorded without a hash are not checked; pip checks the wheel as a whole.
     files["RECORD"] = "".join(f"{information}/{file},,\n" for file in [*files, "RECORD"])
     with zipfile.ZipFile(scratch / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
         for file, text in files.items():
@@ -95,14 +95,14 @@ def write_stand_in_wheel_in_sandbox(name: str, *, scratch: Path) -> None:
 
 
 def build_wheel_in_sandbox(source: str, sources: list[str], *, scratch: Path) -> int:
-    """Makes a wheel of `source` in `scratch`; returns pip's exit code."""
+    """Builds a wheel of `source` in `scratch`; returns pip's exit code."""
     name = source.partition("==")[0]
     print(f"requirements: building {source.split(' ', 1)[0]}", flush=True)
     lock = scratch / "source.txt"
     lock.write_text("\n".join([*sources, source, ""]), encoding="utf-8")
     chosen = ("--no-deps", "--require-hashes", "--no-build-isolation", f"--no-binary={name}")
     places = ("--wheel-dir", str(scratch), "--requirement", str(lock))
-    # What builds it must not be found in a directory of the project.
+    # The build must not find its tools in a directory of the project.
     variables = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     return subprocess.run(
         [*PIP, "wheel", *QUIET, *chosen, *places], env=variables, check=False
@@ -110,14 +110,14 @@ def build_wheel_in_sandbox(source: str, sources: list[str], *, scratch: Path) ->
 
 
 def main(arguments: list[str]) -> int:
-    """Install what is missing; returns pip's exit code."""
+    """Installs what is missing; returns pip's exit code."""
     target, file, source = arguments
     with tempfile.TemporaryDirectory() as scratch:
         return install_missing_in_sandbox(Path(target), Path(file), source, scratch=Path(scratch))
 
 
 def install_missing_in_sandbox(target: Path, file: Path, source: str, *, scratch: Path) -> int:
-    """The steps."""
+    """Takes the steps of `main`; returns pip's exit code, or 1 if there is no pip."""
     if importlib.util.find_spec("pip") is None:
         print(f"{sys.executable} has no pip, so it cannot install requirements")
         return 1

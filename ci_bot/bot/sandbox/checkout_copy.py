@@ -1,12 +1,12 @@
-"""The worker's own copy of the checkout: quick, small, and without ways out.
+"""The worker's own copy of the checkout: quick, small, and without links that lead out.
 
 Not copied at all: `.git` (the worker needs no history, and `.git/config` may hold credentials),
 `.cache` (SQLMesh's entries are pickles, and loading one runs code), byte code, and installed
 packages. Symbolic links that leave the checkout are left out and reported.
 
-Copied: files small enough to be code, up to a budget. Other files, and directories that hold no
-code at all, are linked to the original as long as the worker can read but not change them there. So
-a repository of hundreds of megabytes costs no more time and space than its models. Databases are
+Copied: files that are small enough to be code, up to a budget. Other files, and directories that
+hold no code at all, are linked to the original, if the worker can read but not change them there.
+So a repository of hundreds of megabytes takes no more time and space than its models. Databases are
 always copied, because they are opened for writing.
 """
 
@@ -39,7 +39,7 @@ SKIPPED_SUFFIXES = (".pyc", ".pyo")
 DATABASE_SUFFIXES = (".db", ".duckdb", ".wal", ".sqlite", ".sqlite3")
 CODE_SUFFIXES = (".sql", ".py", ".yaml", ".yml", ".toml", ".env", ".txt", ".jinja", ".j2")
 LINK_FROM_BYTES = 64 * 1024
-# To link a directory pays from so many files; a link costs as much as two or three small copies.
+# A link costs as much as two or three small copies, so it pays for a directory with so many files.
 LINK_FROM_FILES = 16
 CODE_BUDGET_BYTES = 20 * 1024 * 1024
 OTHER_BUDGET_BYTES = 4 * 1024 * 1024
@@ -49,7 +49,7 @@ _COPYING = "while the checkout was copied"
 
 @dataclass
 class SandboxedCopyReport:
-    """What became of a checkout; paths are relative to it."""
+    """What was copied of a checkout; paths are relative to it."""
 
     files: int = 0
     copied_bytes: int = 0
@@ -60,7 +60,7 @@ class SandboxedCopyReport:
 
 @dataclass
 class _DirectoryCopiedIntoSandbox:
-    """One directory of the checkout; the last three fields are about everything below it as well.
+    """One directory of the checkout; the last three fields include everything below it.
 
     `reachable`: the worker can walk to it. `plain`: it holds no code and no links, and the worker
     can read but not change it.
@@ -88,13 +88,13 @@ def copy_checkout_into_sandbox(
     deadline: SandboxDeadline | None = None,
     disks: Sequence[SandboxDiskReserve] = (),
 ) -> SandboxedCopyReport:
-    """Copy the tree at `source` to the new directory `target`, which `identity` will own.
+    """Copies the tree at `source` to the new directory `target`, which `identity` will own.
 
-    Directories and files get mode 0700 and 0600 (0700 where the file was executable). Without an
+    Directories and files get mode 0700 and 0600 (0700 if the file was executable). Without an
     identity nothing is linked.
 
     Args:
-        disks: What the copy may not use up: a file that is large on paper only is copied in full.
+        disks: What the copy may not use up: a sparse file is copied with its full size.
 
     Raises:
         TimedOut: the deadline passed.
@@ -106,7 +106,7 @@ def copy_checkout_into_sandbox(
     directories = _survey_directories_for_sandbox(root, identity, deadline)
     done: set[int] = set()
     for number, directory in enumerate(directories):
-        # Strings and not paths: thousands of Path objects would cost as much as the copy.
+        # Strings, because thousands of Path objects would cost as much time as the copy.
         there = f"{target}{directory.path[len(root) :]}"
         if directory.parent in done:
             done.add(number)
@@ -131,7 +131,7 @@ def copy_checkout_into_sandbox(
 def seal_tree_for_sandbox(
     root: Path, *, identity: SandboxIdentity | None, deadline: SandboxDeadline | None = None
 ) -> list[str]:
-    """Give a tree that we made to `identity`, and drop its links that lead out; returns those."""
+    """Gives our tree to `identity` and drops its links that lead out; returns the links' paths."""
     dropped: list[str] = []
     deadline = deadline or make_endless_sandbox_deadline()
     top = os.path.realpath(root)
@@ -152,7 +152,7 @@ def seal_tree_for_sandbox(
 def _survey_directories_for_sandbox(
     root: str, identity: SandboxIdentity | None, deadline: SandboxDeadline
 ) -> list[_DirectoryCopiedIntoSandbox]:
-    """All directories that are taken over, each before those in it."""
+    """Lists all directories that are copied or linked, each before those in it."""
     found: list[_DirectoryCopiedIntoSandbox] = []
     above = identity is not None and all(
         has_sandboxed_user_right(part.stat(), identity, ENTER) for part in Path(root).parents
@@ -196,7 +196,7 @@ def _note_entry_of_sandboxed_copy(
     entry: os.DirEntry[str],
     identity: SandboxIdentity | None,
 ) -> None:
-    """Remember an entry that is no directory, or that is left out."""
+    """Records an entry that is no directory, or that is left out."""
     taken = _is_entry_taken_into_sandbox(entry)
     if taken and entry.is_symlink():
         directory.links.append(entry.name)

@@ -1,7 +1,7 @@
-"""When a run has to be over: one deadline, made at its start, that bounds every part of the work.
+"""When a run has to be over: one deadline, made at its start, that limits every part of the work.
 
-What bounds the worker alone bounds nothing: reading a checkout, copying it and waiting for a server
-grow with the pull request as well, and all of it happens before or after the worker.
+A limit for the worker alone would not be enough. Reading a checkout, copying it and waiting for a
+server take longer for a larger pull request, too, and happen before or after the worker.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from ci_bot.errors import EXIT_INTERRUPTED, EXIT_TERMINATED, RunCancelled, Timed
 
 RUN_IT_AGAIN = "Run it again; it starts from where it is."
 
-# A run that is out of time still says so: in its comment, which may mean to wait for GitHub.
+# A run that is out of time still says so in its comment, and may have to wait for GitHub for that.
 REPORT_SECONDS = 60.0
-# Of these, what a report may still ask of git; the rest is GitHub's.
+# How much of it a report may still spend on git; the rest is for GitHub.
 GIT_REPORT_SECONDS = 20.0
 
 _TWO_MINUTES = 120
 
 
 class SandboxDeadline:
-    """The moment at which the work of a run ends, whatever it is at.
+    """The moment at which the work of a run ends, whatever it is doing.
 
     Args:
         seconds: From now on.
@@ -40,18 +40,18 @@ class SandboxDeadline:
         self._more = 0.0
 
     def seconds_left(self) -> float:
-        """Seconds of work that are left, never less than none."""
+        """Returns the seconds of work that are left, at least 0."""
         return max(0.0, self._end + self._more - self._clock())
 
     def get_timeout(self) -> float | None:
-        """`left`, in the form in which the standard library takes it: None is no bound."""
+        """Returns `seconds_left` as the standard library takes it: None means no limit."""
         return None if math.isinf(self._end) else self.seconds_left()
 
     def check_time(self, doing: str) -> None:
         """Ends a run that is out of time.
 
         Args:
-            doing: What was going on, as the end of "and was stopped ...".
+            doing: What the run was doing, as the end of "and was stopped ...".
 
         Raises:
             TimedOut: the moment has passed.
@@ -61,9 +61,9 @@ class SandboxDeadline:
 
     @contextmanager
     def extend_for_report(self) -> Iterator[None]:
-        """What is asked inside belongs to the report of the work, and has some seconds more.
+        """Gives the requests inside some more seconds: they belong to the report of the work.
 
-        The work has used its time up, perhaps. What it found is not lost to that.
+        The work may have used up its time; what it found is not lost.
         """
         self._more = GIT_REPORT_SECONDS
         try:
@@ -72,23 +72,23 @@ class SandboxDeadline:
             self._more = 0.0
 
     def check_report(self, doing: str, *, wait: float = 0.0) -> None:
-        """The same for telling of the work, which may begin when its time is over.
+        """Ends a run whose report is out of time; it may begin when the work's time is over.
 
         Args:
             wait: Seconds that the next step takes.
 
         Raises:
-            TimedOut: the moment passed, or would then have passed, `REPORT_SECONDS` ago.
+            TimedOut: after `wait`, more than `REPORT_SECONDS` will have passed since the moment.
         """
         if self._clock() + wait > self._end + REPORT_SECONDS:
             raise self.make_timeout_error(doing)
 
     def make_timeout_error(self, doing: str) -> TimedOut:
-        """The failure of a run that was out of time; see `check`."""
+        """Makes the failure of a run that was out of time; see `check_time`."""
         return TimedOut(f"{self.describe_timeout('The run')} {doing}.", hint=OUT_OF_TIME_HINT)
 
     def describe_timeout(self, who: str) -> str:
-        """The first half of that failure's sentence."""
+        """Returns the first half of that failure's sentence."""
         return (
             f"{who} did not finish within {describe_duration_of_deadline(self.seconds)} and "
             f"was stopped"
@@ -101,29 +101,29 @@ OUT_OF_TIME_HINT = (
 
 
 def make_endless_sandbox_deadline() -> SandboxDeadline:
-    """For work that nobody waits for."""
+    """Makes a deadline without an end, for work that nobody waits for."""
     return SandboxDeadline(math.inf, clock=lambda: 0.0)
 
 
 def describe_duration_of_deadline(seconds: float) -> str:
-    """Seconds in words for a sentence."""
+    """Writes seconds in words for a sentence."""
     return f"{seconds / 60:.0f} minutes" if seconds >= _TWO_MINUTES else f"{seconds:g} seconds"
 
 
 # How a run is asked to stop.
 #
 # The runner sends SIGINT, SIGTERM after 7.5 s, and kills at 10 s. The first signal sets a token.
-# While a worker runs, that is all: the token wakes its watcher, and the worker gets its last
-# seconds. At any other time `Cancelled` is raised in the main thread as well, so that a request to
-# GitHub that nobody answers does not hold the run. The second signal ends the process at once: a
-# person who presses Ctrl-C twice, or a runner whose patience is over, gets no more politeness.
+# While a worker runs, that is all: the token wakes the thread that watches it, and the worker gets
+# its last seconds. At any other time `RunCancelled` is also raised in the main thread, so that a
+# request to GitHub without an answer does not hold the run. The second signal ends the process at
+# once: a person has pressed Ctrl-C twice, or the runner does not wait any longer.
 
 
 _WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
 class SandboxCancelToken:
-    """Set once, by the first signal; can be waited for like a file.
+    """A flag that the first signal sets, once; code can wait for it like for a file.
 
     Args:
         clock: Monotonic seconds.
@@ -145,11 +145,11 @@ class SandboxCancelToken:
 
     @property
     def exit_code(self) -> int:
-        """130 after an interrupt, 143 after anything else."""
+        """The exit code of the run: 130 after an interrupt, 143 after anything else."""
         return EXIT_INTERRUPTED if self.signal_number == signal.SIGINT else EXIT_TERMINATED
 
     def cancel(self, signal_number: int = signal.SIGTERM) -> None:
-        """Ask to stop; may be called from a signal handler, and more than once."""
+        """Asks to stop; may be called from a signal handler, and more than once."""
         if self.is_cancelled:
             return
         self.since = self._clock()
@@ -158,16 +158,16 @@ class SandboxCancelToken:
             os.write(self._writer, b"!")
 
     def fileno(self) -> int:
-        """Readable from the moment at which the token is set."""
+        """Returns a descriptor that is readable from the moment at which the token is set."""
         return self._reader
 
     def check_cancelled(self) -> None:
-        """Raise `Cancelled` if the token is set; to be called between two steps of the bot."""
+        """Raises `RunCancelled` if the token is set; to be called between two steps of the bot."""
         if self.is_cancelled:
             raise self.make_cancelled_error()
 
     def make_cancelled_error(self) -> RunCancelled:
-        """The failure that stands for this cancellation, with the right exit code."""
+        """Makes the failure for this cancellation, with the right exit code."""
         return add_exit_code_of_signal(
             RunCancelled(f"The run was {self.signal_word}.", hint=RUN_IT_AGAIN),
             self.exit_code,
@@ -182,9 +182,9 @@ class SandboxCancelToken:
         return self._deferred > 0 and not self._interruptible
 
     def run_interruptible(self, act: Callable[[], object]) -> None:
-        """Runs `act`, which the first signal ends, also if it is deferred; raises nothing then.
+        """Runs `act`; the first signal ends it, even inside `defer_signal`, and raises nothing.
 
-        For a request to GitHub in between, which may wait longer than the run has seconds.
+        For a request to GitHub in between, which may take longer than the run has seconds.
         """
         already = self.is_cancelled
         try:
@@ -198,7 +198,7 @@ class SandboxCancelToken:
 
     @contextmanager
     def defer_signal(self) -> Iterator[None]:
-        """While inside, the first signal sets the token and raises nothing."""
+        """While inside, the first signal only sets the token and raises nothing."""
         self._deferred += 1
         try:
             yield
@@ -215,19 +215,19 @@ class SandboxCancelToken:
             self._last_acts.remove(act)
 
     def run_last_acts(self) -> None:
-        """What a second signal still does, newest first; a failing act does not stop the others."""
+        """Runs what a second signal still does, newest first; one that fails stops no other."""
         for act in reversed(self._last_acts):
             with suppress(Exception):
                 act()
 
     def close(self) -> None:
-        """Give the pipe back."""
+        """Closes the pipe."""
         os.close(self._reader)
         os.close(self._writer)
 
 
 def add_exit_code_of_signal(error: RunCancelled, exit_code: int) -> RunCancelled:
-    """`error` with the exit code of the signal that caused it."""
+    """Returns `error` with the exit code of the signal that caused it."""
     error.exit_code = exit_code
     return error
 
@@ -236,12 +236,12 @@ def add_exit_code_of_signal(error: RunCancelled, exit_code: int) -> RunCancelled
 def handle_signals_of_sandbox(
     token: SandboxCancelToken, *, exit_now: Callable[[int], object] = os._exit
 ) -> Iterator[SandboxCancelToken]:
-    """Let SIGINT and SIGTERM set `token`, and end the process at the second of them.
+    """Lets SIGINT and SIGTERM set `token`, and the second of them end the process.
 
-    Inside, the first signal raises `Cancelled` in the main thread, except where it is deferred.
+    Inside, the first signal raises `RunCancelled` in the main thread, unless it is deferred.
 
-    Python as PID 1 of a container ignores SIGTERM unless a handler is installed, so this goes
-    around everything. To be used in the main thread; the old handlers come back at the end.
+    Python as PID 1 of a container ignores SIGTERM unless a handler is installed, so this encloses
+    the whole run. Use it in the main thread; the old handlers come back at the end.
     """
 
     def on_signal(number: int, _frame: FrameType | None) -> None:

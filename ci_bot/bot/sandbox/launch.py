@@ -1,14 +1,13 @@
-"""What a caged process is started with: a user, limits, room on the disks, an environment built
-from nothing.
+"""What a caged process is started with: user, limits, room on the disks, and a fresh environment.
 
-The environment is an allow-list, because a list of what to remove is never complete: the job around
-us holds the GitHub token, cache and OIDC tokens and the paths of the runner's command files, and
-tomorrow something else. What SQLMesh, Spark, Java and Hadoop read is passed on by itself; warehouse
-credentials are named in `worker-env`.
+The environment is an allow-list, because a list of what to remove is never complete: the job holds
+the GitHub token, the cache and OIDC tokens, the paths of the runner's command files, and tomorrow
+something else. What SQLMesh, Spark, Java and Hadoop read is passed on automatically; the input
+`worker-env` names warehouse credentials.
 
-There is no quota that a container could set, and the size of a tree does not count files that were
-removed and are still open. So the disk itself is checked, and the process is ended before it is
-full: then the bot can still write its report, and others on the machine can go on.
+A container can set no quota, and the size of a tree leaves out files that were removed but are
+still open. So the disk itself is checked, and the process is ended before it is full: then the bot
+can still write its report, and others on the machine can continue.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 DISK_RESERVE_BYTES = 1024 * MIB
 
-# A disk without files and directories to spare is as full as one without bytes.
+# A disk that has no room for more files and directories is as full as one without bytes.
 _RESERVED_FILES = 10_000
 # Everybody's, so a process of another user can fill them, too; in the container nobody else does.
-# Looked at, not written to.
+# They are only checked, never written to.
 SHARED_DIRECTORIES = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108  # nosec B108
 
 
@@ -53,7 +52,7 @@ class SandboxFreeSpace:
 
 
 def read_free_space_for_sandbox(directory: Path) -> SandboxFreeSpace:
-    """Raises OSError: the disk cannot be asked."""
+    """Returns what the disk of a directory has left; raises OSError if it cannot be asked."""
     facts = os.statvfs(directory)
     return SandboxFreeSpace(
         bytes=facts.f_bavail * facts.f_frsize, files=facts.f_favail if facts.f_files else None
@@ -73,7 +72,7 @@ class SandboxDiskReserve:
         return bool(self.describe_lack(share=share, more_bytes=more_bytes))
 
     def describe_lack(self, *, share: float = 1.0, more_bytes: int = 0) -> str:
-        """What the disk lacks, as a clause in the past tense; empty if it lacks nothing."""
+        """Describes what the disk lacks, as a clause in the past tense; empty if nothing."""
         try:
             left = self.read(self.directory)
         except OSError:
@@ -87,7 +86,7 @@ class SandboxDiskReserve:
 
     @property
     def disk_name(self) -> str:
-        """What people call it: a run's own directory has a path that nobody chose."""
+        """What people call the disk: nobody chose the path of a run's own directory."""
         if self.directory in SHARED_DIRECTORIES:
             return f"the disk of {self.directory}"
         return "the disk of the temporary directory"
@@ -99,9 +98,10 @@ def list_disk_reserves_of_sandbox(
     *,
     read: Callable[[Path], SandboxFreeSpace] = read_free_space_for_sandbox,
 ) -> list[SandboxDiskReserve]:
-    """The reserve of each disk that holds one of the directories, by what is free now.
+    """Lists the reserve of each disk that holds one of the directories, by its free space now.
 
-    Where less is free than should be, it is half of that: a small disk is no reason to do nothing.
+    If less is free than the reserve, the reserve is half of the free space: a small disk is no
+    reason to do nothing.
     """
     found: dict[int, SandboxDiskReserve] = {}
     for directory in directories:
@@ -122,7 +122,7 @@ def _limit_reserve_to_half(wanted: int, free: int) -> int:
 
 
 DEFAULT_PREFIXES = ("SQLMESH_", "SPARK_", "PYSPARK_", "JAVA_", "HADOOP_")
-# Set by us; to name them in `worker-env` has no effect, so it is refused.
+# The bot sets them. In `worker-env` they would have no effect, so they are refused.
 _OURS = frozenset(
     {"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONUTF8", "NO_COLOR", "TERM"}
 ) | {
@@ -144,21 +144,21 @@ class SandboxVariables:
         return name in self.names or name.startswith(self.prefixes)
 
     def pass_on(self, name: str) -> bool:
-        """Whether the project gets the variable: what it asks for, and what its engines read."""
+        """Whether the project gets the variable: it asked for it, or its engines read it."""
         wanted = name.startswith(DEFAULT_PREFIXES) or self.requires_variable(name)
         return wanted and not is_never_passed_on(name)
 
 
 @dataclass(frozen=True)
 class SandboxedEnvironment:
-    """The worker's whole environment, and the names that were held back because of their value."""
+    """The worker's whole environment, and the names that were withheld because of their values."""
 
     variables: dict[str, str] = field(repr=False)
     withheld: tuple[str, ...] = ()
 
 
 def parse_sandbox_variables(text: str) -> SandboxVariables:
-    """Read `worker-env`: names and `PREFIX_*`, separated by white space or commas.
+    """Reads `worker-env`: names and `PREFIX_*`, separated by white space or commas.
 
     Raises:
         BadInput: One message with every entry that is not allowed.
@@ -186,13 +186,13 @@ def make_redactor_for_sandbox(
     secrets: Iterable[str] = (),
     own: Mapping[str, str] | None = None,
 ) -> Redactor:
-    """Makes the redactor of every secret that this run can know: the bot's own, and the project's.
+    """Makes the redactor of every secret that this run can know: the bot's and the project's.
 
     Args:
         environ: The bot's own environment.
-        worker_env: The input of that name. If it cannot be read, nobody gets what it names.
+        worker_env: The input of that name. If it cannot be read, the project gets nothing from it.
         secrets: Values that belong to the bot alone.
-        own: Variables that the project sets itself, in a .env file of somebody who may be trusted.
+        own: Variables that the project sets itself, in a .env file of a trusted person.
     """
     try:
         selection = parse_sandbox_variables(worker_env)
@@ -213,17 +213,17 @@ def build_sandboxed_environment(
     path: str = CONTAINER_PATH,
     fixed: Mapping[str, str] | None = None,
 ) -> SandboxedEnvironment:
-    """The environment that the worker gets.
+    """Builds the environment that the worker gets.
 
     Args:
         parent: The bot's own environment.
-        asked: What `worker-env` names.
+        selection: What `worker-env` names.
         python: The worker's interpreter, which PySpark's workers use too (unless the user says
-            otherwise); an unset PYSPARK_PYTHON breaks Spark where two Pythons are on the path.
+            otherwise); an unset PYSPARK_PYTHON breaks Spark if the path has two Pythons.
         home: A private directory in the container, the user's own HOME elsewhere.
         temporary: A private directory for temporary files.
         secrets: Values that belong to the bot alone: its token, and the runner's.
-        path: The executables; fixed in the container, whatever the workflow's `env:` says.
+        path: The executables; fixed in the container, whatever `env:` the workflow has.
         fixed: What the image sets and a workflow must not change, such as JAVA_HOME.
 
     Raises:
@@ -291,10 +291,10 @@ def build_environment_on_machine(
 def prepend_python_path_in_sandbox(
     variables: Mapping[str, str], directories: Sequence[str]
 ) -> dict[str, str]:
-    """The environment with `directories` in front of PYTHONPATH.
+    """Returns the environment with `directories` in front of PYTHONPATH.
 
-    The worker itself is isolated and ignores the variable; the Python processes that Spark starts
-    do not.
+    The worker itself is isolated and ignores this variable; the Python processes that Spark starts
+    read it.
     """
     searched = [*directories, variables.get("PYTHONPATH", "")]
     if not directories:
@@ -328,19 +328,19 @@ class SandboxIdentity:
 
 
 def has_sandboxed_user_right(status: os.stat_result, identity: SandboxIdentity, right: int) -> bool:
-    """Whether `identity` has `right` on a file, by its mode bits; an owner can take any right."""
+    """Whether `identity` has `right` on a file, by its mode bits; an owner can get any right."""
     if status.st_uid == identity.uid:
         return True
     shift = 3 if status.st_gid == identity.gid else 0
     return bool(status.st_mode >> shift & right)
 
 
-# Ways out of the cage that would stand open because of the machine, not because of us.
+# Ways out of the cage that the machine may leave open.
 #
-# A worker under a user of its own cannot write to the runner's command files or to the Docker
-# socket, unless their modes allow everybody, or the worker's uid happens to be the runner's. Then
-# the cage holds nothing, so this is looked at before every start in the container. What stands in
-# a directory that the worker may not enter is out of its reach, whatever its own mode says.
+# A worker with a user of its own can write to the runner's command files or to the Docker socket
+# only if their modes allow everybody, or if its uid happens to be the runner's. Then the cage is
+# useless, so this is checked before every start in the container. A file in a directory that the
+# worker may not enter is out of its reach, whatever its own mode is.
 
 
 DOCKER_SOCKETS = (Path("/var/run/docker.sock"), Path("/run/docker.sock"))
@@ -349,7 +349,7 @@ DOCKER_SOCKETS = (Path("/var/run/docker.sock"), Path("/run/docker.sock"))
 def list_paths_open_to_sandboxed_user(
     paths: Iterable[Path], identity: SandboxIdentity
 ) -> list[Path]:
-    """Those of `paths`, and of the directories that hold them, that the worker could write to."""
+    """Lists those of `paths`, and of their directories, that the worker could write to."""
     found: dict[Path, None] = {}
     for path in paths:
         for place in (path, path.parent):
@@ -359,7 +359,7 @@ def list_paths_open_to_sandboxed_user(
 
 
 def require_paths_closed_to_sandbox(paths: Iterable[Path], identity: SandboxIdentity) -> None:
-    """Raise BadInput if the worker could reach one of `paths`."""
+    """Raises BadInput if the worker could write to one of `paths`."""
     doors = list_paths_open_to_sandboxed_user(paths, identity)
     if doors:
         raise BadInput(
@@ -372,7 +372,7 @@ def require_paths_closed_to_sandbox(paths: Iterable[Path], identity: SandboxIden
 
 
 def _is_path_open_to_sandboxed_user(place: Path, identity: SandboxIdentity) -> bool:
-    # The path as it resolves: a link may lead past the locked directory that it stands in.
+    # The path with its links resolved: a link may lead past the locked directory that it is in.
     real = place.resolve()
     reached = all(has_sandboxed_user_right(above.stat(), identity, ENTER) for above in real.parents)
     return (
@@ -383,7 +383,7 @@ def _is_path_open_to_sandboxed_user(place: Path, identity: SandboxIdentity) -> b
 
 
 def _is_directory_sticky_for_sandbox(place: Path) -> bool:
-    """In /tmp and its like everybody may create files, but not touch those of others."""
+    """Whether everybody may create files in it, but not touch those of others, as in /tmp."""
     return place.is_dir() and bool(place.stat().st_mode & 0o1000)
 
 
@@ -392,16 +392,16 @@ __all__ = ["CONTAINER_PATH", "SandboxIdentity", "SandboxLaunch", "SandboxLimits"
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxLimits:
-    """The worker's bounds; each has a default that a large project does not reach.
+    """The worker's limits; the defaults are higher than what a large project needs.
 
     Args:
         memory_bytes: Of all its processes together, the JVM included; None: no limit.
-        disk_reserve_bytes: What has to stay free of each disk that the worker writes to.
+        disk_reserve_bytes: What has to stay free on each disk that the worker writes to.
         processes: And threads, of the worker's user; only if it has a user of its own.
-        log_bytes: What is printed after so much is left out.
+        log_bytes: Output after so many bytes is left out.
         progress_lines: Later ones are left out.
         grace_seconds: Between asking the worker to end and killing it.
-        linger_seconds: What the JVM gets to leave by itself once the worker has ended.
+        linger_seconds: How long the JVM may take to end on its own after the worker.
     """
 
     memory_bytes: int | None = None
@@ -422,18 +422,18 @@ class SandboxLaunch:
 
     Args:
         python: Absolute path of the worker's interpreter; it may be another one than the bot's.
-        variables: All that the worker's environment holds (see `environment.build`).
+        variables: The worker's whole environment (see `build_sandboxed_environment`).
         directory: Where the worker starts: the copy of the checkout.
         channel_directory: A private directory of the bot, for the unnamed request and answer files.
         search_path: Directories at the end of the worker's `sys.path`; one of them holds `ci_bot`.
-        places: What the run's directories are called in all that the worker says.
+        places: How the worker's texts call the run's directories.
         overlay: Directory of the project's own pinned packages, which go before all others.
         identity: User and group to change to; None keeps the user's own (outside the container).
-        in_container: Whether the rules of the container hold.
+        in_container: Whether the rules of the container apply.
         guarded: What the worker must not be able to write to: the Docker socket, and in a workflow
             the runner's command files.
         module: The module that is run; only tests name another one.
-        traced: Directories whose opened files the process reports (see `trace`); none: nothing.
+        traced: Directories whose opened files the process reports; empty: it reports none.
         bounds: Limits that the process sets itself, by the names that the module `resource` has.
     """
 
@@ -453,13 +453,13 @@ class SandboxLaunch:
     bounds: Mapping[str, int] = field(default_factory=dict)
 
     def check_separation(self, *, own_uid: int) -> None:
-        """Refuse a launch in the container that would not separate the worker from the bot.
+        """Refuses a launch in the container that would not separate the worker from the bot.
 
         Args:
             own_uid: The effective user id of the bot.
 
         Raises:
-            BadInput: With what to change; nothing was started.
+            BadInput: It says what to change; nothing was started.
         """
         if not self.in_container:
             return

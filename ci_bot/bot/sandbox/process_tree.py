@@ -1,9 +1,9 @@
 """All processes that come from the worker, however they try to leave it.
 
 A process group is not enough: `setsid` leaves it, and a double fork leaves the parent. On Linux
-the bot therefore becomes the reaper of its orphans (PR_SET_CHILD_SUBREAPER), so that whatever
-comes from the worker stays below the bot in the tree of processes. Processes that the bot itself
-starts share its session, which nobody else can join; that tells them apart.
+the bot therefore adopts its orphans (PR_SET_CHILD_SUBREAPER), so every process that comes from the
+worker stays below the bot in the tree of processes. Processes that the bot itself starts share its
+session, which no other process can join; so they can be distinguished.
 
 On other systems only the process group is known; the container is always Linux.
 """
@@ -43,7 +43,7 @@ class SandboxedProcessEntry:
 
     @property
     def process_key(self) -> tuple[int, int]:
-        """What distinguishes it from a later process with the same pid."""
+        """What distinguishes this process from a later one with the same pid."""
         return self.pid, self.started
 
 
@@ -62,7 +62,7 @@ def adopt_orphans_of_sandbox() -> Iterator[None]:
 
 
 def read_table_of_sandboxed_processes() -> dict[int, SandboxedProcessEntry]:
-    """Every process by pid; empty if there is no /proc."""
+    """Returns every process by pid; empty if there is no /proc."""
     table: dict[int, SandboxedProcessEntry] = {}
     with suppress(FileNotFoundError):
         for entry in os.scandir(_PROC):
@@ -93,12 +93,12 @@ def _read_sandboxed_process(pid: int) -> SandboxedProcessEntry | None:
 
 
 class SandboxedProcessFamily:
-    """The worker, a process beside it if there is one, and what they started.
+    """The worker, a process beside it if there is one, and all processes that they started.
 
     Args:
         leaders: Their pids; each leads a session and group of its own.
-        known_before: Processes that existed before the worker, and are none of its.
-        identity: The worker's user, if it has one of its own, which then nobody else has.
+        known_before: Processes that existed before the worker, so they are not part of it.
+        identity: The worker's own user, if it has one; then nobody else has it.
     """
 
     def __init__(
@@ -115,11 +115,11 @@ class SandboxedProcessFamily:
         self._own_session = os.getsid(0)
 
     def list_members(self) -> list[SandboxedProcessEntry]:
-        """All living processes of the family that one look at the process table finds."""
+        """Lists the living processes of the family that one look at the process table finds."""
         return [process for process in self._scan_members() if process.state not in "ZX"]
 
     def _scan_members(self) -> list[SandboxedProcessEntry]:
-        """The family with its dead; those of them that became ours are reaped."""
+        """Lists the family with its dead; those that the bot has adopted are reaped."""
         table = read_table_of_sandboxed_processes()
         children: dict[int, list[SandboxedProcessEntry]] = {}
         for process in table.values():
@@ -135,7 +135,7 @@ class SandboxedProcessFamily:
             process = todo.pop()
             todo += children.get(process.pid, [])
             if process.pid in self._leaders and process.state in "ZX":
-                continue  # its exit code is for whoever started it
+                continue  # its exit code is for the code that started it
             family.append(process)
             if process.state in "ZX" and process.parent == self._own:
                 with suppress(ChildProcessError):
@@ -143,10 +143,10 @@ class SandboxedProcessFamily:
         return family
 
     def measure_resident_bytes(self, *, at_most: int) -> int:
-        """Memory of the whole family.
+        """Returns the memory of the whole family, in bytes.
 
-        The quick sum counts pages that forked processes share more than once. Only if it passes
-        `at_most`, the exact share of every process is asked for, which is slow.
+        The quick sum counts pages that forked processes share more than once. Only if it is above
+        `at_most`, the exact share of every process is read, which is slow.
         """
         members = self.list_members()
         quick = sum(process.resident_pages for process in members) * os.sysconf("SC_PAGE_SIZE")
@@ -157,22 +157,22 @@ class SandboxedProcessFamily:
         )
 
     def release_leader(self, leader: int) -> None:
-        """A leader has ended with all of its group, and its pid may be given to another process."""
+        """Forgets a leader that has ended with all of its group: its pid may be used again."""
         self._leaders -= {leader}
 
     def terminate_groups(self) -> None:
-        """Ask the process groups to end."""
+        """Asks the process groups to end."""
         for leader in self._leaders:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(leader, signal.SIGTERM)
 
     def kill_members(self) -> int:
-        """Kill the group and the whole family; returns how many could not be killed.
+        """Kills the group and the whole family; returns how many could not be killed.
 
-        Again and again, because a process may fork between the look and the kill, and one that
-        only forks and ends may not even be seen; but its dead are, and they tell the
-        group. A group is killed as a whole, and so is everything of a user: the kernel lets nobody
-        fork in between.
+        It repeats this, because a process may fork between the look and the kill. A process that
+        only forks and ends may not even be seen alive; but its dead are seen, and they show the
+        group. A group is killed as a whole, and so are all processes of a user: the kernel lets no
+        process fork in between.
         """
         for leader in self._leaders:
             _kill_sandboxed_group(leader)
@@ -198,7 +198,7 @@ def _kill_sandboxed_group(group: int) -> None:
 
 
 def _kill_all_processes_of_sandboxed_user(identity: SandboxIdentity) -> None:
-    """Kill every process of a user, from a process of that user: it can reach no other."""
+    """Kills every process of a user, from a process of that user: it can reach no other."""
     with suppress(OSError):
         subprocess.run(
             ["/bin/sh", "-c", "kill -KILL -1"],
@@ -214,7 +214,7 @@ def _kill_all_processes_of_sandboxed_user(identity: SandboxIdentity) -> None:
 
 
 def _kill_sandboxed_processes_and_wait(processes: list[SandboxedProcessEntry]) -> None:
-    """Kill exactly these: a pid that was given to another process meanwhile is left alone."""
+    """Kills exactly these: if a pid now belongs to another process, that one is left alone."""
     handles: list[int] = []
     poll = select.poll()
     try:

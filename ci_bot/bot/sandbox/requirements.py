@@ -1,9 +1,9 @@
 """A project's own pins of SQLMesh, PySpark and others, installed inside the cage.
 
-A requirements file is part of the pull request. Wheels run no code when they are installed, source
-packages do; and although even that would run in the cage, only wheels are taken, so that what the
-worker imports is what an index serves under that name and hash. PySpark, which is published as
-source alone, is built where it is one of the releases whose hashes are known here.
+A requirements file is part of the pull request. Wheels run no code when they are installed; source
+packages do. Although even that would run in the cage, only wheels are accepted: so the worker
+imports what an index serves under that name and hash. PySpark is only published as source; it is
+built if it is one of the releases whose hashes are known here.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SOURCE = re.compile(
 
 
 def check_requirements_before_sandbox(repository: Path, file: str) -> list[str]:
-    """The requirements file and all that it includes, relative to the repository.
+    """Lists the requirements file and all files that it includes, relative to the repository.
 
     Raises:
         BadInput: One message for everything in them that is not a wheel from an index, and for
@@ -103,17 +103,18 @@ def install_requirements_in_sandbox(
     clock: Callable[[], float],
     repository: Path | None = None,
 ) -> SandboxLaunch:
-    """Install the packages of a requirements file; returns `launch` with them in front.
+    """Installs the packages of a requirements file; returns `launch` with them in front.
 
     Args:
         file: In the worker's copy of the checkout.
         overlay: An empty directory of the worker, where the packages go.
-        repository: What files that `file` includes must not leave; its own directory by default.
+            repository: What files that `file` includes must not leave; its own directory by
+                default.
 
-    Raises:
-        BadInput: The file holds something else than wheels, or pip could not install it.
-        Cancelled: `cancel` was set.
-        TimedOut: the deadline passed.
+        Raises:
+            BadInput: The file holds something other than wheels, or pip could not install it.
+            RunCancelled: `cancel` was set.
+            TimedOut: the deadline passed.
     """
     launch.check_separation(own_uid=os.geteuid())
     root = (repository or file.parent).resolve()
@@ -163,7 +164,7 @@ def install_requirements_in_sandbox(
 
 
 def _find_pyspark_source_for_sandbox(repository: Path, files: Sequence[str]) -> str:
-    """The source of PySpark that the files pin, by its hash; empty if they pin none."""
+    """Finds the source of PySpark that the files pin, by its hash; empty if they pin none."""
     for name in files:
         content = read_file_inside_sandbox(repository, name, at_most=_LARGEST) or b""
         for line in _join_continued_lines_of_requirements(content.decode("utf-8", "replace")):

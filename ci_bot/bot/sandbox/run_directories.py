@@ -27,21 +27,21 @@ from ci_bot.errors import FULL_DISK_HINT, BadInput, BotError, WorkerFailed
 from ci_bot.protocol.files import PrivateDirectories
 from ci_bot.protocol.messages import Workplace
 
-# Directories that live as long as a run, and that the next run removes where that one was killed.
+# Directories that live as long as a run; if a run was killed, the next run removes its directory.
 #
-# A directory is held by a lock on itself, which the kernel gives back when its process ends,
-# however it ends. So nobody has to guess from a process's number whether it is still the same, and
-# containers that share a temporary directory see each other's locks. It gets its name only when it
-# is locked: whoever finds one that is not locked may remove it.
+# A run holds a lock on its directory, which the kernel releases when its process ends in any way.
+# So nobody has to guess from a process's number whether it is still the same, and containers that
+# share a temporary directory see each other's locks. A directory gets its name only when it is
+# locked: if it is not locked, any run may remove it.
 
 
 PREFIX = "ci-bot-run-"
 
 _UNNAMED = ".ci-bot-new-"
 _HOME = "home"
-# A run must not spend its time on what others have left; the next one goes on.
+# A run must not spend its time on what others have left; the next one continues.
 _MOST_SWEPT = 50
-# Runs beside each other that get a name which a later run will get again.
+# How many runs at the same time get a name that a later run will get again.
 _NUMBERED = 10
 
 # Seconds that a run spends on the removal of one directory, and on what others have left.
@@ -59,14 +59,14 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @contextmanager
 def hold_private_directory_of_run(parent: Path, *, prefix: str = PREFIX) -> Iterator[Path]:
-    """A new directory with mode 0700 for the time inside, and removed at its end.
+    """Makes a new directory with mode 0700 for the time inside, and removes it at the end.
 
-    Runs that follow each other get the same path: a project may put the place of its checkout into
-    a variable, that counts in SQLMesh's fingerprints, and an apply must come to the plan that was
+    Runs that follow each other get the same path. A project may put the path of its checkout into a
+    variable, which is part of SQLMesh's fingerprints, and an apply must get the plan that was
     reviewed. What killed runs of this user have left in `parent` is removed first.
 
     Args:
-        prefix: How its name begins; has to begin with `PREFIX`.
+        prefix: How its name begins; must begin with `PREFIX`.
 
     Raises:
         WorkerFailed: it could not be removed.
@@ -77,17 +77,17 @@ def hold_private_directory_of_run(parent: Path, *, prefix: str = PREFIX) -> Iter
     with ExitStack() as ends:
         ends.callback(os.close, held)
         ends.callback(lambda: remove_tree_filled_by_sandbox(path))
-        with suppress(OSError):  # where a file system has no locks nobody can take it for dead
+        with suppress(OSError):  # on a file system without locks nobody can remove it as dead
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         path = _rename_run_directory_to_free(path, prefix)
         yield path
 
 
 def _rename_run_directory_to_free(path: Path, prefix: str) -> Path:
-    """Gives a held directory the first name that is free; more runs than names get one by chance.
+    """Gives a held directory the first free name, or a random one if all names are in use.
 
-    A directory that is not empty is never replaced by another one, so no name is taken twice. An
-    empty one belongs to a run that ends, which may still have to remove it.
+    A directory that is not empty is never replaced by another one, so no name is used twice. An
+    empty one belongs to a run that is ending and may still have to remove it.
     """
     (path / _HELD).touch(mode=0o600)
     for number in range(1, _NUMBERED + 1):
@@ -106,15 +106,15 @@ def predict_home_of_run(parent: Path) -> Path:
 def remove_stale_run_directories(parent: Path) -> list[Path]:
     """Removes the directories of runs that were killed; returns those.
 
-    Only this user's own, never one whose run lives, and never through a link: the temporary
-    directory may be everybody's, and everybody may put something of such a name there.
+    Only this user's own, never that of a living run, and never through a link: everybody may be
+    able to create something with such a name in the temporary directory.
     """
     swept: list[Path] = []
     with suppress(OSError):
         names = [entry.name for entry in os.scandir(parent) if entry.name.startswith(PREFIX)]
         end = time.monotonic() + _PATIENCE
         for name in names[:_MOST_SWEPT]:
-            # Somebody else may be faster, or a process of that run may still write.
+            # Another run may be faster, or a process of that run may still write.
             with suppress(OSError, BotError):
                 if _sweep_run_directory(parent / name, max(0.0, end - time.monotonic())):
                     swept.append(parent / name)
@@ -138,12 +138,12 @@ def _sweep_run_directory(path: Path, patience: float) -> bool:
 
 
 def remove_tree_filled_by_sandbox(root: Path, patience: float = _PATIENCE) -> None:
-    """Remove a directory that the worker could fill as it liked.
+    """Removes a directory that the worker could fill as it liked.
 
-    It gets another name first: as soon as its own one is free, the next run may have it, and
-    nothing of that one must be removed. A disk may need a millisecond for each directory, so a tree
-    of many thousands would keep the run for as long as its maker wants. With what is left after
-    `patience` a process of its own goes on; if that is killed, the next run finds the new name.
+    It is renamed first: as soon as its own name is free, the next run may use that, and nothing of
+    the next run must be removed. A disk may need a millisecond for each directory, so a tree of
+    many thousands would keep the run as long as its author wants. After `patience` a separate
+    process removes the rest; if that is killed, the next run finds the new name.
 
     Raises:
         WorkerFailed: Something is left.
@@ -160,7 +160,7 @@ def remove_tree_filled_by_sandbox(root: Path, patience: float = _PATIENCE) -> No
     except OSError:  # a machine without these commands
         with suppress(OSError, RecursionError):
             shutil.rmtree(aside)
-    except BaseException:  # a signal of the runner, which waits for seconds only
+    except BaseException:  # a signal of the runner, which waits only for seconds
         _start_removal(aside)
         raise
     if aside.exists():
@@ -179,7 +179,7 @@ def _run_until(end: float, command: Sequence[str]) -> None:
 def _set_aside(root: Path) -> Path:
     """Gives a directory a name of its own, which a sweep finds; returns it.
 
-    If that is refused, it keeps its name, which nobody else takes as long as it is there.
+    If that fails, it keeps its name, which no other run uses as long as the directory is there.
     """
     with suppress(OSError):
         return root.rename(root.with_name(f"{PREFIX}gone-{uuid4().hex}"))
@@ -213,12 +213,12 @@ ON_THE_BASE_BRANCH = "(on the base branch) "
 
 @dataclass(frozen=True)
 class SandboxWorkspace:
-    """Directories that exist for one run; all but `repository` of a laptop are removed after it.
+    """Directories that exist for one run; all are removed after it, except a laptop's `repository`.
 
     Args:
         checkout: The original.
         root: Holds the others; the worker can enter it, but not list it or add to it.
-        repository: What the worker takes for the checkout: a copy in the container.
+        repository: What the worker uses as the checkout: a copy in the container.
         base: Where the base branch's project can be exported to; it does not exist yet.
     """
 
@@ -241,11 +241,11 @@ class SandboxWorkspace:
         return self.root / "before"
 
     def make_workplace(self, python_path: Sequence[Path] = (), *, own: bool = False) -> Workplace:
-        """The part of it that the worker gets.
+        """Returns the part of it that the worker gets.
 
         Args:
             python_path: The project's search path.
-            own: The user has typed the repository's path, so that it may be reported.
+            own: Whether the user has typed the repository's path, so that it may be shown.
         """
         return Workplace(
             repository=str(self.repository),
@@ -257,7 +257,7 @@ class SandboxWorkspace:
         )
 
     def list_private_directories(self) -> PrivateDirectories:
-        """What its directories are called in texts for people.
+        """Returns what its directories are called in texts for people.
 
         On a laptop the repository is the user's own, and its path says more than a dot.
         """
@@ -273,7 +273,7 @@ class SandboxWorkspace:
         )
 
     def remove_in_background(self) -> subprocess.Popen[bytes]:
-        """Remove it without waiting, for a second signal: the process that is returned does it."""
+        """Removes it in the background, for a second signal; returns the process that does it."""
         return _start_removal(self.root)
 
 
@@ -286,21 +286,21 @@ def open_sandbox_workspace(
     copy: bool,
     deadline: SandboxDeadline | None = None,
 ) -> Iterator[SandboxWorkspace]:
-    """Make the directories of a run, and remove them however it ends.
+    """Makes the directories of a run, and removes them in whatever way it ends.
 
     Args:
         checkout: The repository's root.
         parent: Where the directories are made, such as the system's temporary directory.
         identity: The worker's user in the container; None keeps the current one.
         copy: Whether the worker gets a copy of the checkout (in the container) or the checkout.
-        deadline: Bounds the copy, which raises TimedOut then.
+        deadline: Limits the copy, which then raises TimedOut.
 
     Raises:
         BadInput: The disk has no room for the copy.
     """
     with hold_private_directory_of_run(parent) as root:
         if identity is not None:
-            # The worker passes through to what is its own; nobody else gets that far.
+            # The worker can pass through to its own directories; no other user gets that far.
             os.chown(root, -1, identity.gid)
             root.chmod(0o710)
         for name in (_HOME, "tmp", "cache", "scratch", "overlay"):
@@ -341,7 +341,7 @@ def open_sandbox_workspace(
 
 
 def resolve_inside_checkout(root: Path, relative: str, *, what: str) -> Path:
-    """The real path of `relative` below `root`.
+    """Returns the real path of `relative` below `root`.
 
     Args:
         root: The directory that must not be left.
@@ -351,7 +351,7 @@ def resolve_inside_checkout(root: Path, relative: str, *, what: str) -> Path:
     Raises:
         BadInput: The path leaves `root`, through `..`, as an absolute path, or through a link.
     """
-    # Not `resolve`, which raises where a link leads to itself.
+    # Not `resolve`, which raises if a link leads to itself.
     top = Path(os.path.realpath(root))
     if "\0" in relative or not relative.strip():
         raise BadInput(f"{what} {relative!r} is not a path.", reason_code="bad_path")
@@ -366,7 +366,7 @@ def resolve_inside_checkout(root: Path, relative: str, *, what: str) -> Path:
 
 
 def resolve_project_paths_for_sandbox(root: Path, inputs: list[str]) -> list[str]:
-    """The project directories of the input `project`, relative to `root`, each once.
+    """Lists the project directories of the input `project`, relative to `root`, each once.
 
     Raises:
         BadInput: One message for all paths that leave the repository or are no directories.
@@ -394,7 +394,7 @@ def resolve_project_paths_for_sandbox(root: Path, inputs: list[str]) -> list[str
 
 
 def describe_problem_of_sandbox_directory(path: Path, given: str) -> str | None:
-    """Why a path leads to no directory, as a sentence without its full stop; None if it does.
+    """Says why a path leads to no directory, as a sentence without its full stop; None if it does.
 
     Args:
         given: The path as somebody has typed it.
@@ -410,14 +410,14 @@ def describe_problem_of_sandbox_directory(path: Path, given: str) -> str | None:
 
 
 def shorten_path_of_sandbox(given: str) -> str:
-    """A path for a sentence."""
+    """Shortens a path for a sentence."""
     return given if len(given) <= _LONGEST_SHOWN else f"{given[:_LONGEST_SHOWN]}…"
 
 
 def list_search_path_of_sandbox(root: Path, inputs: Iterable[str]) -> list[str]:
-    """The directories of the input `python-path`, relative to `root`, each once.
+    """Lists the directories of the input `python-path`, relative to `root`, each once.
 
-    One that does not exist is no problem, as in PYTHONPATH: the base branch may lack it.
+    A directory that does not exist is no problem, as in PYTHONPATH: the base branch may lack it.
 
     Raises:
         BadInput: One message for all that leave the repository or are no directories.
@@ -444,10 +444,10 @@ def list_search_path_of_sandbox(root: Path, inputs: Iterable[str]) -> list[str]:
 
 
 def read_file_inside_sandbox(root: Path, relative: str, *, at_most: int) -> bytes | None:
-    """A regular file below `root` that somebody else wrote; None if there is none such.
+    """Reads a regular file below `root` that somebody else wrote; None if there is none.
 
     Args:
-        at_most: Larger files raise BadInput, as do paths that leave `root`.
+        at_most: Bytes; larger files raise BadInput, as do paths that leave `root`.
     """
     path = resolve_inside_checkout(root, relative, what="File")
     try:

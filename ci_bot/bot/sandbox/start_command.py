@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 CONTAINER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# What belongs to the runner, the action's inputs, and ourselves.
+# They belong to the runner, the action's inputs, and the bot.
 NEVER_PREFIXES = ("GITHUB_", "ACTIONS_", "RUNNER_", "INPUT_", "CI_BOT_")
-# Read when a program starts, before any of our code: they would change the cage itself.
+# They are read when a program starts, before any of our code: they would change the cage itself.
 NEVER_NAMES = frozenset({"LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "BASH_ENV", "ENV"})
 # The name under which the bootstrap loads the file, and so the worker finds it.
 TRACE_MODULE = "ci_bot.worker.runtime.load_trace"

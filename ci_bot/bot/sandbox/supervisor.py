@@ -1,8 +1,8 @@
 """One caged process, from its start to the last of its descendants.
 
-A thread watches it (`watcher`), while the thread that started it hands log lines and progress on,
-which may mean slow requests to GitHub. A slow request must delay neither a kill nor the five
-seconds that a cancelled run has.
+One thread watches it (`SandboxedProcessWatcher`), while the thread that started it passes on log
+lines and progress, which may mean slow requests to GitHub. A slow request must delay neither a kill
+nor the five seconds that a cancelled run has.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from ci_bot.bot.sandbox.worker_output import (
 from ci_bot.protocol.messages import Progress
 from ci_bot.redaction import Redactor
 
-# The thread that watches a caged process: reads its pipes, keeps its limits, ends it.
+# The thread that watches a caged process: it reads its pipes, enforces its limits, and ends it.
 #
-# Memory is watched from outside. A limit on address space (RLIMIT_AS) cannot tell a JVM's
-# reservations, which are many times its heap, from use; and a control group of our own cannot be
-# made in a container, where the file system of control groups is read-only.
+# Memory is measured from outside. A limit on address space (RLIMIT_AS) cannot distinguish what a
+# JVM uses from what it reserves, which is many times its heap. And a container cannot make a
+# control group of its own, because the file system of control groups is read-only there.
 
 
 Reason = Literal["deadline", "memory", "disk", "answer_size", "cancelled", "abandoned"]
@@ -57,12 +57,12 @@ _LINGER_TICK_SECONDS = 0.02
 _CHECK_SECONDS = 0.5
 
 _READ_BYTES = 65_536
-# While the other thread is busy, this many messages wait; then the worker has to.
+# While the other thread is busy, this many messages may wait; then the worker has to wait.
 _MOST_WAITING = 5_000
 
 
 class SandboxWatcherSign(Enum):
-    """What the watcher says besides lines and progress."""
+    """What the watcher reports besides lines and progress."""
 
     CANCELLED = "cancelled"
     END = "end"
@@ -75,8 +75,8 @@ class EndedSandboxedProcess:
     Args:
         exit_code: Of the process; negative: the signal that ended it.
         stopped: Why we ended it, if we did.
-        beside_exit_code: Of the process beside it, if there was one that ended by itself.
-        disk: Which disk it was filling and what that lacks, where this is why we ended it.
+        beside_exit_code: Of the process beside it, if there was one that ended on its own.
+        disk: Which disk it was filling and what that lacks, if we ended it for that reason.
     """
 
     exit_code: int = 0
@@ -87,7 +87,7 @@ class EndedSandboxedProcess:
 
 @dataclass(kw_only=True)
 class SandboxedProcessWatcher:
-    """Everything that the watching thread needs, and what it leaves behind."""
+    """Everything that the watching thread needs, and its results."""
 
     process: subprocess.Popen[bytes]
     family: SandboxedProcessFamily
@@ -111,7 +111,7 @@ class SandboxedProcessWatcher:
     failure: BaseException | None = None
 
     def run(self) -> None:
-        """Watch until nothing of the process is left; never raises, see `failure`."""
+        """Watches until nothing of the process is left; never raises, see `failure`."""
         try:
             self._watch_process()
         except BaseException as error:
@@ -176,7 +176,7 @@ class SandboxedProcessWatcher:
                 self.events.put(SandboxWatcherSign.CANCELLED)
 
     def _read_pipe(self, pipe: int) -> bool:
-        """Hand on what the pipe holds; whether there can be more later."""
+        """Passes on what the pipe holds; returns whether there can be more later."""
         try:
             data = os.read(pipe, _READ_BYTES)
         except BlockingIOError:
@@ -216,7 +216,7 @@ class SandboxedProcessWatcher:
                 self._stop_process("memory", now)
             elif lack := self._find_lack():
                 self.ended.disk = self.ended.disk or lack
-                # It gets its last seconds only while they cannot fill the disk.
+                # It gets its last seconds only if the disk cannot become full in that time.
                 urgent = any(disk.is_used_up(share=0.5) for disk in self.disks)
                 self._stop_process("disk", now if urgent else now + self.limits.grace_seconds)
         if self._kill_at is not None and now >= self._kill_at:
@@ -230,7 +230,7 @@ class SandboxedProcessWatcher:
         return limit is not None and self.family.measure_resident_bytes(at_most=limit) > limit
 
     def _stop_process(self, reason: Reason, kill_at: float) -> None:
-        """Ask the process to end, once; a later reason can only bring the kill forward."""
+        """Asks the process to end, once; a later reason can only bring the kill forward."""
         if self.ended.stopped is None:
             self.ended.stopped = reason
             self._kill_at = kill_at
@@ -239,7 +239,7 @@ class SandboxedProcessWatcher:
             self._kill_at = min(self._kill_at, kill_at)
 
     def _end_process(self, selector: selectors.BaseSelector) -> None:
-        """The process has gone: end what it left behind, and read what is still in the pipes."""
+        """Ends what the process has left behind, and reads what is still in the pipes."""
         until = self.clock() + self.limits.linger_seconds
         while self.ended.stopped is None and self.clock() < until and self.family.list_members():
             self._read_ready_pipes(selector, _LINGER_TICK_SECONDS)
@@ -289,13 +289,13 @@ class SandboxWatchOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SecondSandboxedProcess:
-    """A second process, which the first can wait for.
+    """A second process; the first can wait for its end.
 
-    It gets no progress pipe, is not traced, and sets its own bounds (`Launch.bounds`).
+    It gets no progress pipe, is not traced, and sets its own limits (`SandboxLaunch.bounds`).
 
     Args:
         command: The program and its arguments.
-        pass_fds: Descriptors that it alone inherits.
+        pass_fds: Descriptors that only this process inherits.
     """
 
     command: Sequence[str]
@@ -389,7 +389,7 @@ def supervise_sandboxed_process(
 
 @dataclass
 class _StartedSandboxedProcesses:
-    """The processes, and the ends at which their output, progress and trace can be read."""
+    """The processes, and the descriptors to read their output, progress and trace from."""
 
     process: subprocess.Popen[bytes]
     beside: subprocess.Popen[bytes] | None
@@ -411,7 +411,7 @@ def _start_sandboxed_processes(
     with ExitStack() as ours, ExitStack() as theirs:
 
         def open_pipe(wanted: bool = True) -> tuple[int, int]:
-            """The end that is read and the one that is written; -1 if nobody needs them."""
+            """Returns the end to read and the end to write; -1 if nobody needs them."""
             if not wanted:
                 return -1, -1
             reader, writer = os.pipe()
@@ -424,7 +424,8 @@ def _start_sandboxed_processes(
         gate, gate_end = open_pipe(beside is not None)
         second = None
         if beside is not None:
-            # Only this process holds the gate's end, so it opens when that ends, however it does.
+            # Only this process holds the gate's other end, so the gate opens when it ends in any
+            # way.
             inherited = (*beside.pass_fds, gate_end)
             second = _start_sandboxed_process(beside.command, beside.launch, log_end, inherited)
             ours.callback(_kill_sandboxed_process_alone, second)
@@ -483,12 +484,12 @@ def _start_sandboxed_process(
 
 
 def _hand_on_signs_of_sandbox(watcher: SandboxedProcessWatcher, watch: SandboxWatchOptions) -> None:
-    """In the caller's thread: give out what the watcher found, until it says that this was all."""
+    """Passes on, in the caller's thread, what the watcher finds, until it reports its end."""
     while (event := watcher.events.get()) is not SandboxWatcherSign.END:
         if event is SandboxWatcherSign.CANCELLED:
             watch.on_cancel()
         elif isinstance(event, Progress):
-            # Telling GitHub of it may take longer than a cancelled run has seconds.
+            # Reporting it to GitHub may take longer than the seconds that a cancelled run has.
             watch.cancel.run_interruptible(partial(watch.on_progress, event))
         elif isinstance(event, str):
             watch.on_log(event)

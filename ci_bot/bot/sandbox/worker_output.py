@@ -1,10 +1,9 @@
-"""What a caged process says: its output, as lines that can be shown, and what it has opened,
-imported or run of the checkout, as it says itself, at once.
+"""What a caged process says: its output, as lines that can be shown, and the files that it opened.
 
-The other end of the list of files is `worker/runtime/load_trace.py`. Code that runs later can add
-names, but it cannot take back what was reported before it ran; so the first changed file of a pull
-request is always on the list. What cannot be understood, and what is too much, makes the list one
-that is not known.
+It reports at once each file of the checkout that it has opened, imported or run. The other end of
+this list is `worker/runtime/load_trace.py`. Code that runs later can add names, but cannot take
+back what was reported before it ran; so the first changed file of a pull request is always on the
+list. A record that cannot be understood, or too many records, make the list incomplete.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from ci_bot.redaction import Redactor
 
 
 class SandboxedLogReader:
-    """Turns bytes as they come into whole lines without secrets.
+    """Turns bytes, as they arrive, into whole lines without secrets.
 
-    A secret may be cut by the borders of two reads, so the stream goes through the redactor before
-    it becomes lines, and only then are long lines shortened and is the amount bounded.
+    A secret may be cut by the borders of two reads. So the stream goes through the redactor before
+    it becomes lines, and only then are long lines shortened and the amount limited.
 
     Args:
         redactor: Takes the secrets out.
         line_characters: Longer lines are shortened, and say so.
-        limit_bytes: What comes after this many bytes is thrown away, and the last line says so.
+        limit_bytes: Output after this many bytes is left out, and the last line says so.
     """
 
     def __init__(self, redactor: Redactor, *, line_characters: int, limit_bytes: int) -> None:
@@ -43,7 +42,7 @@ class SandboxedLogReader:
         self._cut = 0
 
     def feed_bytes(self, data: bytes) -> list[str]:
-        """The lines that `data` completes."""
+        """Returns the lines that `data` completes."""
         if self._left <= 0:
             return []
         taken, self._left = data[: self._left], self._left - len(data)
@@ -56,7 +55,7 @@ class SandboxedLogReader:
         return lines
 
     def finish_line(self) -> list[str]:
-        """The last line, if it has no line break."""
+        """Returns the last line, if it has no line break, as a list."""
         rest = (
             self._stream.feed_text(self._decoder.decode(b"", final=True))
             + self._stream.flush_rest()
@@ -92,15 +91,15 @@ def _split_sandboxed_log_text(text: str) -> list[str]:
     return [*(line + "\n" for line in lines[:-1]), lines[-1]]
 
 
-# What the worker says of its progress: one JSON document a line, on a pipe of its own.
+# The progress that the worker reports: one JSON document a line, on a pipe of its own.
 
 
 class SandboxedProgressReader:
-    """Turns bytes as they come into progress messages; what is not one is dropped and counted.
+    """Turns bytes, as they arrive, into progress messages; other lines are dropped and counted.
 
     Args:
         line_bytes: Longer lines are dropped.
-        lines: Later lines are dropped; the worker is not asked to be quiet, only not listened to.
+        lines: Further messages are dropped; the worker may go on writing, but nobody reads it.
     """
 
     def __init__(self, *, line_bytes: int, lines: int) -> None:
@@ -111,7 +110,7 @@ class SandboxedProgressReader:
         self.dropped = 0
 
     def feed_bytes(self, data: bytes) -> list[Progress]:
-        """The messages that `data` completes."""
+        """Returns the messages that `data` completes."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         messages: list[Progress] = []
         for line in lines:
@@ -140,9 +139,9 @@ class SandboxedProgressReader:
 
 # Tracebacks and Java's stacks in a log: kept together, so that they can be folded or left out.
 #
-# They are for whoever mends the code; everybody else has the sentence that says what went wrong.
-# The worker gives its own beside its answer. Others stand in its output: SQLMesh's, Spark's, a
-# Python process's that Spark has started, the project's.
+# They are for people who fix the code; for all others a sentence says what went wrong. The worker
+# sends its own traceback beside its answer. Others are in its output: those of SQLMesh, Spark, the
+# project, or a Python process that Spark has started.
 
 
 _START = "Traceback (most recent call last):"
@@ -155,15 +154,15 @@ _CHAINED = (
 _JAVA_FRAME = re.compile(r"\s+at [\w.$/<>]+\(.*\)|\s*\.\.\. \d+ (?:more|common frames omitted)")
 
 _JAVA_CAUSE = re.compile(r"\s*Caused by: ")
-# What is longer is no traceback, or not one that anybody reads; it is given out in parts.
+# A longer one is no traceback, or one that nobody reads; it is passed on in parts.
 MOST_LINES = 2_000
 
 
 class SandboxedTracebackFilter:
-    """Takes a log line by line, and gives lines and whole tracebacks out, in their order.
+    """Takes a log line by line, and passes on lines and whole tracebacks, in their order.
 
     Args:
-        on_line: Gets what is no part of a traceback, and the last line of one: the exception.
+        on_line: Gets lines outside of tracebacks, and the last line of each one: the exception.
         on_traceback: Gets the lines of one, with the exceptions.
     """
 
@@ -176,7 +175,7 @@ class SandboxedTracebackFilter:
         self._exception: str | None = None
 
     def feed_line(self, text: str) -> None:
-        """The next line."""
+        """Takes the next line."""
         if self._is_part_of_traceback(text):
             self._held.append(text)
             if len(self._held) >= MOST_LINES:
@@ -189,7 +188,7 @@ class SandboxedTracebackFilter:
             self._on_line(text)
 
     def release_held(self) -> None:
-        """Gives out what is held, because nothing more comes."""
+        """Passes on what is held, because nothing more comes."""
         if not self._held:
             return
         held, exception = self._held, self._exception
@@ -222,20 +221,21 @@ _MOST_RECORDS = 500_000
 _MOST_BYTES = 64 * 1024 * 1024
 _LONGEST = 16_384
 _MOST_LINKS = 40  # as the kernel
-# Programs that run no file of the checkout: they ask the machine, or git. What any other program
-# reads is not seen.
+# Programs that run no file of the checkout: they ask the machine, or git. Nothing shows what any
+# other program reads.
 _HARMLESS = frozenset(
     {"file", "git", "uname", "hostname", "id", "whoami", "which", "arch", "getconf", "lscpu"}
-    # What Python's `ctypes.util.find_library` asks.
+    # Programs that Python's `ctypes.util.find_library` asks.
     | {"ldconfig", "gcc", "cc", "ld", "objdump"}
-    # How Spark is started; what Java reads by itself is known by its ending (`JAVA_READS`).
+    # How Spark is started; the files that Java itself reads are known by their suffix
+    # (`JAVA_READS`).
     | {"java", "spark-submit"}
 )
 JAVA_READS = (".jar", ".conf", ".xml", ".properties")
 
 
 class SandboxedTraceReader:
-    """Collects the records of one process and of those that it forked."""
+    """Collects the records of one process and of the processes that it forked."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -269,12 +269,12 @@ class SandboxedTraceReader:
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything that was opened is on the list, as far as Python's own hooks see."""
+        """Whether the list has everything that was opened, as far as Python's own hooks see it."""
         return self._started and not self._broken and self.programs <= _HARMLESS
 
     @property
     def started_java(self) -> bool:
-        """Whether files of `JAVA_READS` may have been opened unseen."""
+        """Whether files of `JAVA_READS` may have been opened without a record."""
         return not self.programs.isdisjoint({"java", "spark-submit"})
 
 
@@ -285,13 +285,13 @@ def list_files_opened_in_sandbox(
     roots: Sequence[Path],
     checkout: Path,
 ) -> frozenset[str]:
-    """Those of the changed files that were opened.
+    """Returns those of the changed files that were opened.
 
     Args:
-        changed: Paths relative to the repository, as git names them; some are no files: a submodule
-            stands for all that is in it, a link for what it leads to.
+        changed: Paths relative to the repository, as git names them. Some are no files: a submodule
+            counts as all that is in it, a link as its target.
         traces: What was opened.
-        roots: Directories that stand for the repository: the checkout, and the worker's copy.
+        roots: Directories that count as the repository: the checkout, and the worker's copy.
         checkout: The one whose links are as they are in git.
     """
     changed, traces = list(changed), list(traces)
@@ -316,7 +316,7 @@ def list_files_opened_in_sandbox(
 def _make_relative_names_of_sandboxed_trace(
     paths: Iterable[bytes], roots: Sequence[Path]
 ) -> frozenset[str]:
-    """Names below one of `roots`, spelled as `Git.changed_files` spells them."""
+    """Returns names below one of `roots`, spelled as `Git.changed_files` spells them."""
     prefixes = [os.fsencode(str(root)).rstrip(b"/") + b"/" for root in roots]
     found = {
         _decode_name_of_sandboxed_trace(path[len(prefix) :])
@@ -334,7 +334,7 @@ def _decode_name_of_sandboxed_trace(name: bytes) -> str:
 
 
 def _find_source_of_sandboxed_byte_code(path: str) -> str | None:
-    """The source of a file of byte code, which Python then has not opened."""
+    """Returns the source of a byte code file, which Python does not open then; None if none."""
     if not path.endswith(".pyc"):
         return None
     try:
@@ -344,7 +344,7 @@ def _find_source_of_sandboxed_byte_code(path: str) -> str | None:
 
 
 def _follow_links_in_sandbox(checkout: Path, path: str) -> Iterator[str]:
-    """What a path becomes by each link on its way, as long as it stays in the checkout."""
+    """Yields what a path becomes by each link on its way, as long as it stays in the checkout."""
     for _ in range(_MOST_LINKS):
         parts = PurePosixPath(path).parts
         for end in range(1, len(parts) + 1):

@@ -1,4 +1,4 @@
-"""Ask the worker, and get an answer that can be trusted or a failure that explains itself."""
+"""Asks the worker; returns an answer that can be trusted, or raises a failure that says why not."""
 
 from __future__ import annotations
 
@@ -45,33 +45,33 @@ _STEP_CHARACTERS = 200
 
 
 class SandboxedWorkerStopped(WorkerFailed):
-    """We had to stop the worker; `answer` is what it could still say, if anything."""
+    """A worker that the bot had to stop; `answer` is what it could still say, if anything."""
 
     answer: WorkerAnswer | None = None
 
 
 class SandboxedWorkerTimedOut(TimedOut):
-    """The worker did not end in time; `answer` is what it could still say, if anything."""
+    """A worker that did not end in time; `answer` is what it could still say, if anything."""
 
     answer: WorkerAnswer | None = None
 
 
 class SandboxedWorkerCancelled(RunCancelled):
-    """The run was asked to stop; `answer` is what the worker could still say, if anything."""
+    """A run that was asked to stop; `answer` is what the worker could still say, if anything."""
 
     answer: WorkerAnswer | None = None
 
 
 @dataclass(kw_only=True)
 class SecondSandboxedQuestion:
-    """A second question, which a process of its own answers first.
+    """A second question, which a separate process answers first.
 
-    The worker that loads the project waits for its end, so it never runs beside code of the pull
-    request, which could reach into a process of the same user.
+    The worker that loads the project waits for the end of that process. So it never runs beside
+    code of the pull request, which could manipulate another process of the same user.
 
     Args:
-        asked: Whether the process was started.
-        answer: Filled if there is one that can be trusted, also if the first question failed.
+        started: Whether the process was started.
+        answer: Set if there is one that can be trusted, even if the first question failed.
         refusal: Why there is none, as the end of a sentence.
     """
 
@@ -96,28 +96,29 @@ def run_worker_in_sandbox(
     trace: SandboxedTraceReader | None = None,
     second: SecondSandboxedQuestion | None = None,
 ) -> WorkerAnswer:
-    """Start the worker, wait for its answer, and leave no process behind.
+    """Starts the worker, waits for its answer, and leaves no process behind.
 
-    The callbacks run in the caller's thread. Log lines come without known secrets, but are the
+    The callbacks run in the caller's thread. Log lines come without known secrets, but they are the
     worker's words: show them only through `Commands.write_worker_line`.
 
     Args:
         on_cancel: Called once when `cancel` is set, while the worker has its last seconds; the
             place to mark the comment.
-        deadline: Then the worker is asked to end, and killed after `launch.limits.grace_seconds`.
+        deadline: When it passes, the worker is asked to end, and is killed after
+            `launch.limits.grace_seconds`.
         clock: Monotonic seconds.
         trace: Gets what the worker opens, if `launch` is traced.
-        second: Asked before, and answered whatever becomes of the first.
+        second: Asked first, and answered whatever happens to `request`.
 
     Returns:
         An answer about what was asked: a document, or the failure that the worker met.
 
     Raises:
         BadInput: The launch would not separate the worker from the bot (container only).
-        Cancelled: `cancel` was set before the worker was started, or, as SandboxedWorkerCancelled,
-            before it ended.
-        TimedOut: The deadline had passed before the start, or, as SandboxedWorkerTimedOut, passed
-            then.
+        RunCancelled: `cancel` was set before the worker was started; if it was set later,
+            SandboxedWorkerCancelled.
+        TimedOut: The deadline had passed before the start; if it passed later,
+            SandboxedWorkerTimedOut.
         WorkerFailed: The worker could not be started, crashed, needed too much memory or disk, or
             gave an answer that cannot be trusted.
     """
@@ -232,10 +233,10 @@ def _judge_second_sandboxed_answer(
 def make_sandboxed_command(
     launch: SandboxLaunch, arguments: Sequence[str], *, script: Path | None = None
 ) -> list[str]:
-    """The command that starts the worker's module, or a script of ours, inside the cage."""
+    """Makes the command that starts the worker's module, or a script of ours, inside the cage."""
     interpreter = make_bootstrap_command(
         launch.python,
-        # The limit counts the user's processes everywhere, so only a user of its own can have it.
+        # The limit counts all processes of the user, so it needs a user of the worker's own.
         processes=launch.limits.processes if launch.identity is not None else None,
         overlay=None if launch.overlay is None else str(launch.overlay),
         search_path=launch.search_path,
@@ -314,7 +315,7 @@ def _judge_sandboxed_answer(
 
 
 def _describe_last_step_in_sandbox(last: list[Progress]) -> str:
-    """What the worker was at, by its own last word; nothing if it said none."""
+    """Says what the worker was doing by its last progress message; empty if there was none."""
     if not last:
         return ""
     text = " ".join(f"{last[0].phase}: {last[0].message}".split())
@@ -324,7 +325,7 @@ def _describe_last_step_in_sandbox(last: list[Progress]) -> str:
 def _read_answer_out_of_sandbox(
     answer: int, request: WorkerRequest, launch: SandboxLaunch, redactor: Redactor
 ) -> tuple[WorkerAnswer | None, str]:
-    """The answer, or why there is none to believe. Its text is not kept beside what it says."""
+    """Returns the answer, or why it cannot be trusted. Its text is not kept beside its content."""
     try:
         read = read_answer_of_sandboxed_worker(
             _read_answer_file_of_sandbox(answer, launch.limits), request
@@ -332,7 +333,7 @@ def _read_answer_out_of_sandbox(
         document = launch.places.hide_in_document(read)
     except SandboxedAnswerRefusedError as refusal:
         return None, str(refusal)
-    # Where it enters, so that whatever is made of it has no secrets.
+    # Secrets are removed where the answer enters, so everything that is made of it has none.
     return redactor.redact_document(document), ""
 
 

@@ -1,4 +1,4 @@
-"""An apply: asks the worker what the build will cost, and to build exactly the reviewed plan."""
+"""An apply: asks the worker for the cost of the build, and to build exactly the reviewed plan."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from ci_bot.protocol.plan_identity import GivenFlags, PlanIdentity, find_full_pl
 
 
 def request_estimate_from_worker(client: WorkerClient, **wanted: Any) -> EstimateDocument | Failure:
-    """The expected cost, or why there is none.
+    """Requests the expected cost; returns it, or why there is none.
 
     Args:
-        wanted: The fields of `EstimateRequest` that the client does not know by itself.
+        wanted: The fields of `EstimateRequest` that the client does not fill in itself.
 
     Raises:
         BotError: the worker could not be asked, or gave no answer.
@@ -50,7 +50,7 @@ def request_estimate_from_worker(client: WorkerClient, **wanted: Any) -> Estimat
 
 
 class WantedWorkerApply(TypedDict, total=False):
-    """The fields of `ApplyRequest` that a client does not know by itself."""
+    """The fields of `ApplyRequest` that a client does not fill in itself."""
 
     environment: str  # `ApplyRequest` judges it, and makes an `EnvironmentName` of it
     environment_prefix: str
@@ -75,14 +75,14 @@ class WantedWorkerApply(TypedDict, total=False):
 def request_apply_from_worker(
     client: WorkerClient, **wanted: Unpack[WantedWorkerApply]
 ) -> ApplyDocument:
-    """Applies, or says in the document why not; also if the worker was stopped or has died.
+    """Applies; the document says if it failed, also if the worker was stopped or has died.
 
     Args:
-        wanted: The fields of `ApplyRequest` that the client does not know by itself.
+        wanted: The fields of `ApplyRequest` that the client does not fill in itself.
 
     Raises:
-        BadInput: the environment's name is none, or the request cannot be put to a worker.
-        Cancelled: before the worker was started.
+        BadInput: the environment's name is not one, or the request does not fit the contract.
+        RunCancelled: before the worker was started.
         TimedOut, WorkerFailed: the worker ended before it built anything.
     """
     plan_id = find_full_plan_id(wanted.get("plan_id"), wanted.get("reviewed"))
@@ -127,7 +127,7 @@ def request_apply_from_worker(
 
 
 def _add_last_apply_step(document: ApplyDocument, last: ApplyStep) -> ApplyDocument:
-    """The document that a worker had left for the case of its death may be a step behind."""
+    """Corrects the document that a worker left in case of its death: it may be one step old."""
     failure = document.failure
     if document.reason_code != "worker_ended" or failure is None:
         return document
@@ -149,11 +149,11 @@ def _make_stopped_document(
     environment: EnvironmentName,
     plan_id: PlanId | None,
 ) -> ApplyDocument:
-    """What there is after a worker that was stopped, or that has died.
+    """Makes the document after a worker that was stopped or has died.
 
     Args:
-        last_words: What the worker could still say.
-        last: Its last step from when it was building; None: it never came to that.
+        last_words: What the worker could still report.
+        last: Its last step while it was building; None: it did not begin to build.
     """
     cancelled = isinstance(error, SandboxedWorkerCancelled)
     hint = "Apply again: what is built is kept, and the rest is completed."
@@ -186,11 +186,11 @@ def _make_stopped_document(
 def make_failed_apply_document(
     failure: Failure, *, environment: str, plan_id: PlanId | None = None
 ) -> ApplyDocument:
-    """The document of an apply that ended before it began.
+    """Makes the document of an apply that ended before it began.
 
     Args:
-        environment: As it was given: a name that is refused stands in the document, too.
-        plan_id: The whole id of the plan that was asked for, where it is known.
+        environment: As it was given: a refused name is in the document, too.
+        plan_id: The whole id of the requested plan, if it is known.
     """
     result: ApplyResult = "failed"
     if failure.reason_code == "cancelled":
@@ -210,7 +210,7 @@ def make_failed_apply_document(
 
 
 def choose_exit_code_of_worker_apply(document: ApplyDocument) -> int:
-    """The exit code of an apply."""
+    """Returns the exit code of an apply."""
     if document.result in ("applied", "probed", "nothing_to_apply"):
         return EXIT_DONE
     if document.failure is not None:

@@ -1,9 +1,9 @@
-"""What is known of the base branch: the base cache on disk, and which unit tests failed there.
+"""What is known about the base branch: the base cache on disk, and which unit tests failed there.
 
-A run on the default branch notes the cache, and a review reads it. A workflow keeps the directory
-between runs (`.github/examples/cleanup.yml`, `review.yml`). A review only reads it, and what it
-reads travels inside the request: the project's code sees a copy of its own, and nothing that a pull
-request computed is written anywhere.
+A run on the default branch writes the cache. A workflow keeps the directory between runs
+(`.github/examples/cleanup.yml`, `review.yml`). A review only reads the cache and puts its content
+into the request. So the project's code sees a copy of its own, and nothing that a pull request
+computed is written anywhere.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _WHAT = "The directory of the cache"
 def read_base_cache_for_worker(
     client: WorkerClient, directory: str, commit: Sha | None
 ) -> list[KnownFile]:
-    """What is known of files; nothing if the cache is absent, cut, or not one of ours.
+    """Reads what is known about files; empty if the cache is absent, cut, or not one of ours.
 
     Args:
         directory: The input `cache-dir`, in the checkout.
-        commit: What is reviewed. A cache that came with its files is the author's, and not read.
+        commit: What is reviewed. If it contains the cache, its author made it, so it is not read.
 
     Raises:
         BadInput: the directory leaves the checkout.
@@ -57,7 +57,7 @@ def read_base_cache_for_worker(
 def refresh_base_cache_by_worker(
     client: WorkerClient, directory: str, *, owner_name: str, run: str | None = None
 ) -> BaseCache | Failure:
-    """Asks the worker what the checkout's files define, and writes it down.
+    """Asks the worker what the checkout's files define, and writes it into the cache.
 
     Raises:
         BotError: the worker could not be asked, gave no answer, or the directory leaves the
@@ -72,7 +72,7 @@ def refresh_base_cache_by_worker(
 
 
 def describe_base_cache_of_worker(document: BaseCache) -> str:
-    """What was noted, for a log."""
+    """Describes what was written, for a log."""
     return (
         f"Base cache: {len(document.files):,} of {document.models:,} models are defined as in prod "
         "by a file that says so by itself; reviews need not parse those."
@@ -80,7 +80,7 @@ def describe_base_cache_of_worker(document: BaseCache) -> str:
 
 
 def _locate_base_cache_file(client: WorkerClient, directory: str) -> Path:
-    """Projects and gateways of one repository may share the directory."""
+    """Returns the cache's file; projects and gateways of one repository may share the directory."""
     named = json.dumps([client.projects, client.gateway]).encode()
     folder = resolve_inside_checkout(client.checkout, directory, what=_WHAT)
     if folder == Path(os.path.realpath(client.checkout)):
@@ -97,10 +97,10 @@ def _make_relative_cache_path(client: WorkerClient, path: Path) -> str:
 
 
 def _read_cache_content(file: Path) -> bytes:
-    """The bytes of a plain file of a sensible size.
+    """Reads the bytes of a plain file of a sensible size.
 
     Raises:
-        OSError: it is none.
+        OSError: it is not one.
     """
     reader = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(reader, "rb") as opened:
@@ -111,7 +111,7 @@ def _read_cache_content(file: Path) -> bytes:
 
 
 def _write_base_cache_whole(file: Path, text: str) -> None:
-    """Whole or not at all: a run may be stopped at any moment."""
+    """Writes the file whole or not at all, because a run may be stopped at any moment."""
     part = file.with_suffix(".part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -127,19 +127,19 @@ def _write_base_cache_whole(file: Path, text: str) -> None:
         ) from error
 
 
-# Unit tests that fail: did they fail on the base branch, before this pull request?
+# Unit tests that fail: did they already fail on the base branch?
 
 
 def compare_failed_tests_with_base_branch(
     client: WorkerClient, facts: ReviewFacts, base: str | None, owner: Owner
 ) -> ReviewFacts:
-    """The same facts; each failing unit test says how it ends on the base branch.
+    """Returns the same facts; each failing unit test says how it ends on the base branch.
 
-    It costs a run of the worker where a test fails, and nothing else. What the worker that loaded
-    the pull request says about the base is not taken.
+    This takes another run of the worker, only if a test fails. What the worker that loaded the pull
+    request says about the base branch is not used.
 
     Args:
-        base: The commit of the base branch; None if it is unknown; then the facts stay as they are.
+        base: The commit of the base branch; if it is None, the facts stay as they are.
     """
     tests = facts.checks.tests
     if not tests.failures:
@@ -173,7 +173,7 @@ def _request_tests_on_base(
         ).model_copy(update={"projects": projects})
         answer = client.base_tests(request)
     except BotError:
-        # The base's own code broke its process, or there is no time left: it is not known.
+        # The base branch's own code broke its process, or there is no time left: nobody knows.
         return {}
     if isinstance(answer, Failure):
         return {}

@@ -1,4 +1,4 @@
-"""A cleanup, of one environment or as a sweep: the worker removes, and proves it."""
+"""A cleanup, of one environment or as a sweep: the worker removes it, and proves that."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from ci_bot.protocol.messages import CleanupRequest, ListRequest, Owner, Reclaim
 
 
 def request_cleanup_from_worker(client: WorkerClient, **wanted: Any) -> CleanupDocument:
-    """Cleans up, or says in the document why not; also if the run was cancelled meanwhile.
+    """Cleans up; the document says if it failed, also if the run was cancelled meanwhile.
 
     Args:
-        wanted: The fields of `CleanupRequest` that the client does not know by itself.
+        wanted: The fields of `CleanupRequest` that the client does not fill in itself.
 
     Raises:
-        BadInput: `environment_prefix` is none, or the request cannot be put to a worker.
-        Cancelled: before the worker was started.
+        BadInput: `environment_prefix` is not one, or the request does not fit the contract.
+        RunCancelled: before the worker was started.
     """
     try:
         request = client.make_request(CleanupRequest, **wanted)
@@ -63,7 +63,7 @@ def request_cleanup_from_worker(client: WorkerClient, **wanted: Any) -> CleanupD
 def make_document_of_cancelled_worker(
     error: SandboxedWorkerCancelled, *, environment: EnvironmentName
 ) -> CleanupDocument:
-    """What a cancelled cleanup had done, as far as the worker could still say it."""
+    """Makes the document of a cancelled cleanup from what the worker could still report."""
     document = error.answer
     if isinstance(document, CleanupDocument) and document.failure is None:
         return document  # it had ended when the signal came
@@ -80,10 +80,10 @@ def make_document_of_cancelled_worker(
 
 
 def make_failed_cleanup_document(failure: Failure, *, environment: str) -> CleanupDocument:
-    """The document of a cleanup that could not be done: what is there is unknown, so it is left.
+    """Makes the document of a failed cleanup: what exists is unknown, so it counts as left.
 
     Args:
-        environment: As it was given: a name that is refused stands in the document, too.
+        environment: As it was given: a refused name is in the document, too.
     """
     return CleanupDocument(
         environment=environment,
@@ -97,13 +97,13 @@ def make_failed_cleanup_document(failure: Failure, *, environment: str) -> Clean
 
 
 def choose_exit_code_of_worker_cleanup(document: CleanupDocument) -> int:
-    """The exit code of a cleanup."""
+    """Returns the exit code of a cleanup."""
     if document.result in ("removed", "nothing_to_do"):
         return EXIT_DONE
     return document.failure.exit_code if document.failure else EXIT_INCOMPLETE
 
 
-# How each environment stands that a sweep has found, and why it is still there. Pure.
+# The state of each environment that a sweep has found, and why it is still there. Pure.
 
 
 AskStates = Callable[[Collection[int]], Mapping[int, PullState]]
@@ -126,12 +126,12 @@ _CAUSES = {
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerSweepOptions:
-    """What to sweep.
+    """The options of a sweep.
 
     Args:
         owner: The repository, as the ledger records it.
-        max_deletions: The most environments that one sweep removes, or reclaims the tables of.
-        dry_run: Say what would be removed, and remove nothing.
+        max_deletions: The most environments that one sweep removes or whose tables it reclaims.
+        dry_run: Report what would be removed, and remove nothing.
         run: The run that asks, for the ledger.
     """
 
@@ -144,7 +144,7 @@ class WorkerSweepOptions:
 
 
 class _TableFieldsOfWorkerSweep(TypedDict, total=False):
-    """What a row of a sweep says about tables, as `SweepRow` calls it."""
+    """What a row of a sweep says about tables, with the field names of `SweepRow`."""
 
     views_dropped: int
     tables_reclaimed: int
@@ -155,12 +155,12 @@ class _TableFieldsOfWorkerSweep(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentSweptByWorker:
-    """One environment, why it is treated as it is, and what came of it.
+    """One environment, why it is treated as it is, and what happened to it.
 
     Args:
-        number: The pull request that the name says; None if the name says none.
+        number: The pull request in the name; None if there is none.
         document: The cleanup's own document; None if none was made.
-        waits: Why it is still there although it should go; None if it is gone or may stay.
+        waits: Why it is still there although it should be gone; None if it is gone or may stay.
     """
 
     found: FoundEnvironment
@@ -188,7 +188,7 @@ class EnvironmentSweptByWorker:
 
     @property
     def is_removed(self) -> bool:
-        """Whether the sweep removes something of it."""
+        """Whether the sweep removes the environment, or tables of it."""
         return self.standing in ("remove", "tables")
 
     @property
@@ -201,7 +201,7 @@ class EnvironmentSweptByWorker:
         return self.is_removed and not self.is_gone
 
     def make_report_row(self) -> SweepRow:
-        """The row as people and the step's output get it."""
+        """Makes the row that people and the step's output get."""
         return SweepRow(
             environment=self.environment,
             pr_number=self.number,
@@ -223,7 +223,8 @@ class EnvironmentSweptByWorker:
             "tables_reclaimed": len(document.tables_reclaimed),
             "bytes_reclaimed": document.bytes_reclaimed,
             "tables_kept": len(document.tables_kept),
-            # ISO 8601 with or without a fraction sorts well enough for a whole second.
+            # For a whole second it does not matter if ISO 8601 has a fraction: it sorts well
+            # enough.
             "tables_until": max(
                 (kept.until for kept in document.tables_kept if kept.until), default=None
             ),
@@ -233,7 +234,7 @@ class EnvironmentSweptByWorker:
 def sort_environments_for_worker_sweep(
     found: Iterable[FoundEnvironment], options: WorkerSweepOptions, ask_states: AskStates
 ) -> list[EnvironmentSweptByWorker]:
-    """How each environment stands. GitHub is asked once, and only about what may be removed."""
+    """Judges each environment; asks GitHub once, and only about those that may be removed."""
     rows = [_judge_environment_before_sweep(item, options) for item in found]
     candidates = [row for row in rows if row.is_removed or row.standing == "other_prefix"]
     numbers = {row.number for row in candidates if row.number is not None}
@@ -244,7 +245,7 @@ def sort_environments_for_worker_sweep(
 def _judge_environment_before_sweep(
     found: FoundEnvironment, options: WorkerSweepOptions
 ) -> EnvironmentSweptByWorker:
-    """`remove` and `tables` here mean: to be asked about."""
+    """Judges by ledger and name; `remove` and `tables` still depend on GitHub's answer."""
     number = read_pull_number(found.environment, options.environment_prefix)
     standing: Standing = "remove"
     recorded = found.pr_number or 0
@@ -280,12 +281,12 @@ def _judge_environment_by_pull_state(
 
 # A sweep: find environments whose pull request is closed, and remove them.
 #
-# What decides is on GitHub, what is removed is in ledger, state and warehouse. So the worker is
-# asked what there is, GitHub which of those pull requests are open, and the worker to clean up the
-# rest. Only an environment that the ledger records for this repository, and whose pull request
-# GitHub says is closed, is ever touched. If GitHub does not answer, nothing is. Physical tables of
-# environments that were removed a day ago or more go by the same way: not if their pull request
-# was reopened.
+# GitHub decides what goes; ledger, state and warehouse hold it. So the bot asks the worker which
+# environments there are, asks GitHub which of their pull requests are open, and lets the worker
+# clean up the rest. It only touches an environment that the ledger records for this repository and
+# whose pull request is closed on GitHub. If GitHub does not answer, it touches nothing. Physical
+# tables of environments that were removed a day ago or earlier are removed in the same way, unless
+# their pull request was reopened.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,7 +295,7 @@ class WorkerSweepOutcome:
 
     Args:
         others: How many environments belong to other repositories on the same state.
-        failure: Why the cleanups could not be done, or not all; what was done is in `rows`.
+        failure: Why some or all cleanups could not be done; what was done is in `rows`.
     """
 
     rows: tuple[EnvironmentSweptByWorker, ...]
@@ -308,7 +309,7 @@ class WorkerSweepOutcome:
 
     @property
     def reported_environments(self) -> tuple[EnvironmentSweptByWorker, ...]:
-        """Everything that was worked on, or should have been."""
+        """All environments that the sweep worked on, or should have worked on."""
         return tuple(row for row in self.rows if row.is_removed)
 
     @property
@@ -316,7 +317,7 @@ class WorkerSweepOutcome:
         return () if self.dry_run else tuple(row for row in self.rows if row.should_be_gone)
 
     def make_report(self) -> SweepReport:
-        """The rescues first, then tables that go, then what may stay."""
+        """Lists missed environments first, then tables to remove, then what may stay."""
         rows = sorted(
             self.rows, key=lambda row: (not row.was_missed, not row.is_removed, row.number or 0)
         )
@@ -334,15 +335,15 @@ def request_sweep_from_worker(
     ask_states: AskStates,
     on_rescue: Callable[[EnvironmentSweptByWorker], None] = lambda _row: None,
 ) -> WorkerSweepOutcome:
-    """Finds, asks, and removes.
+    """Finds environments, asks GitHub about them, and removes those of closed pull requests.
 
     Args:
-        ask_states: Says for numbers of pull requests whether they are open; asked once.
-        on_rescue: Hears of every environment that has to go, before anything is removed, so that
-            it is reported also if the run is cancelled.
+        ask_states: Returns the states of pull requests by their numbers; called once.
+        on_rescue: Gets every environment that a cleanup missed, before anything is removed, so
+            that it is reported even if the run is cancelled.
 
     Raises:
-        BotError: the list could not be made, or GitHub did not answer; nothing was touched.
+        BotError: the environments could not be listed, or GitHub did not answer; nothing changed.
     """
     question = client.make_request(
         ListRequest,
@@ -375,9 +376,9 @@ def request_sweep_from_worker(
 def _limit_removals(
     rows: list[EnvironmentSweptByWorker], limit: int
 ) -> tuple[list[EnvironmentSweptByWorker], list[EnvironmentSweptByWorker]]:
-    """The rows to remove now, and all rows with the others waiting.
+    """Returns the rows to remove now, and all rows, those over the limit with why they wait.
 
-    Environments that are still there come before tables that nobody sees, the oldest records first.
+    Environments that still exist come before tables that nobody sees, the oldest records first.
     """
     wanted = sorted(
         (row for row in rows if row.is_removed),
@@ -392,7 +393,7 @@ def _limit_removals(
 def _request_removals(
     client: WorkerClient, options: WorkerSweepOptions, chosen: list[EnvironmentSweptByWorker]
 ) -> tuple[list[CleanupDocument], Failure | None]:
-    """The documents of the cleanups, and the failure that ended them before they were through."""
+    """Returns the documents of the cleanups, and the failure that ended them too early, if any."""
     request = client.make_request(
         SweepRequest,
         owner=Owner(name=options.owner, run=options.run),
@@ -410,7 +411,7 @@ def _request_removals(
     try:
         answer: SweepDocument | Failure = client.request_sweep(request)
     except (WorkerFailed, TimedOut) as error:
-        # Out of time, it has reported how far it got.
+        # If it ran out of time, it has reported how far it got.
         last_answer = getattr(error, "answer", None)
         cleanups = last_answer.cleanups if isinstance(last_answer, SweepDocument) else []
         return cleanups, make_activity_failure_of_worker(error, "sweep", client.redactor)
@@ -441,7 +442,7 @@ def _join_rows_with_documents(
 
 
 def choose_exit_code_of_worker_sweep(swept: WorkerSweepOutcome) -> int:
-    """0 if nothing is left, 4 where something is; a failure of the worker has its own."""
+    """Returns 0 if nothing is left, 4 if something is, or the exit code of the worker's failure."""
     if swept.failure is not None:
         return swept.failure.exit_code
     return EXIT_INCOMPLETE if swept.leftover_environments else EXIT_DONE

@@ -1,4 +1,4 @@
-"""The workbench of one run: private directories, the checkout's git facts, and the caged worker."""
+"""What one run works with: private directories, git facts of the checkout, and the caged worker."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ from ci_bot.protocol.review_inputs import BaseCache, BaseTests, SameAnswer, Scan
 from ci_bot.protocol.review_report import ReviewFacts
 from ci_bot.redaction import Redactor
 
-# What the processes of a review may take, and what they have opened of the checkout.
+# What the processes of a review may use, and which files of the checkout they have opened.
 
 
 _SCAN_VARIABLES = frozenset({"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "NO_COLOR", "TERM"}) | {
@@ -76,12 +76,12 @@ _SCAN_MEMORY = 4_096 * MIB
 
 
 def make_launch_of_worker_scan(launch: SandboxLaunch) -> SandboxLaunch:
-    """How a scan is started: it reads files and loads nothing.
+    """Makes the launch of a scan, which reads files and loads nothing.
 
-    So it needs no credential and no package of the project's, and its limits can be tight.
+    So it needs no credential and no package of the project, and its limits can be low.
 
     Args:
-        launch: For the worker, before anything was installed for it.
+        launch: The worker's, before anything was installed for it.
     """
     variables = {k: v for k, v in launch.variables.items() if k in _SCAN_VARIABLES}
     return replace(
@@ -99,7 +99,7 @@ class WorkerLoadTrace:
     """Which files were opened, imported or run while the projects of a run were loaded.
 
     Attributes:
-        roots: Directories that stand for the repository.
+        roots: Directories that count as the repository.
         required: Requirements files that were installed, relative to the repository.
     """
 
@@ -112,19 +112,19 @@ class WorkerLoadTrace:
         self.required: frozenset[str] = frozenset()
 
     def start_reader(self) -> SandboxedTraceReader:
-        """Takes what the next process says."""
+        """Returns a new reader, for the records of the next process."""
         self._traces.append(SandboxedTraceReader())
         return self._traces[-1]
 
     def note_no_start(self) -> None:
-        """The process of the last `begin` could not be started, so it has opened nothing."""
+        """Drops the last reader: its process could not be started, so it has opened nothing."""
         self._traces.pop()
 
     def list_opened_files_among(self, changed: Collection[str]) -> frozenset[str] | None:
-        """Those of the changed files that were opened.
+        """Returns those of the changed files that were opened.
 
-        None if that is not known: a process reported nothing, or too much, or started a program
-        whose files nobody sees.
+        None if that is unknown: a process reported nothing, or too much, or started a program
+        whose files cannot be seen.
         """
         if not all(trace.is_complete for trace in self._traces):
             return None
@@ -135,7 +135,7 @@ class WorkerLoadTrace:
         if any(trace.started_java for trace in self._traces):
             unseen += JAVA_READS
         if self.required:
-            unseen += (".whl",)  # pip is a program of its own, and looks for files itself
+            unseen += (".whl",)  # pip is a separate program, and searches for files itself
         return opened | {path for path in changed if path in self.required or path.endswith(unseen)}
 
 
@@ -154,9 +154,9 @@ class WorkerClientOptions:
         requirements: A file of the project's own pins, relative to `checkout`.
         python_path: Directories in which the project's Python modules are found; in `checkout`.
         worker_env: The input of that name.
-        own_machine: The project is the user's own, on the user's own machine: it sees the user's
-            environment, as it would under `sqlmesh`. In a workflow it sees what is named.
-        secrets: What the worker must never see.
+        own_machine: The project is the user's own, on the user's own machine. Then it sees the
+            user's environment, as under `sqlmesh`; in a workflow it sees only named variables.
+        secrets: Values that the worker must never see.
     """
 
     checkout: Path
@@ -172,9 +172,9 @@ class WorkerClientOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkListener:
-    """Who gets the progress of the work.
+    """The functions that get the progress of the work.
 
-    `on_traceback` gets the lines of the exception that the worker's failure came from.
+    `on_traceback` gets the lines of the exception that caused the worker's failure.
     """
 
     on_progress: Callable[[Progress], None]
@@ -184,7 +184,7 @@ class WorkListener:
 
 
 class WorkerClient:
-    """Asks the worker, with everything around it prepared."""
+    """Sends requests to the worker, with everything around it prepared."""
 
     def __init__(
         self,
@@ -226,7 +226,7 @@ class WorkerClient:
 
     @property
     def checkout(self) -> Path:
-        """The repository's root as it was given: in the container the worker has a copy of it."""
+        """The repository's root as it was given; in the container the worker has a copy of it."""
         return self._options.checkout
 
     @property
@@ -235,7 +235,7 @@ class WorkerClient:
         return [str(self._workspace.repository / path) for path in self.projects]
 
     def make_request(self, kind: Callable[..., RequestT], **fields: Any) -> RequestT:
-        """A request to the worker, with what this client knows of the projects filled in.
+        """Makes a request to the worker, and fills in what this client knows about the projects.
 
         Raises:
             BadInput: a value does not fit the contract.
@@ -250,7 +250,7 @@ class WorkerClient:
             )
 
     def add_listener(self, more: WorkListener) -> None:
-        """Adds somebody who gets the progress of the work."""
+        """Adds a listener, which gets progress and a cancel, but no log and no traceback."""
         before = self._listener
 
         def report_progress(step: Progress) -> None:
@@ -265,7 +265,7 @@ class WorkerClient:
 
     @property
     def project_title(self) -> str:
-        """What a title calls the projects: their directories, the checkout's for its root."""
+        """The projects in a title: their directories, or the checkout's name for its root."""
         named = "+".join(self.projects)
         return self._options.checkout.name if named == "." else named
 
@@ -279,7 +279,7 @@ class WorkerClient:
         return self._options.gateway
 
     def export_base(self, commit: Sha) -> list[str]:
-        """Writes the base branch's projects aside; returns their directories for the worker.
+        """Exports the base branch's projects; returns their directories for the worker.
 
         Raises:
             BadInput: the commit is not in the checkout.
@@ -294,7 +294,7 @@ class WorkerClient:
         return [str(path) for path in found if path.is_dir()]
 
     def export_before(self, blobs: Mapping[str, GitBlob]) -> str | None:
-        """Writes the old side of some files aside, for rules that compare; its directory."""
+        """Exports the old side of some files, for rules that compare; returns the directory."""
         if not blobs:
             return None
         target = self._workspace.base_directory
@@ -310,10 +310,10 @@ class WorkerClient:
     def request_review(
         self, request: ReviewRequest, scan: ScanRequest | None
     ) -> ReviewFacts | FailedAnswer:
-        """Asks for a review; `scanned` holds the answer to `scan`, whatever becomes of the review.
+        """Requests a review; `scanned` holds the answer to `scan`, whatever happens to the review.
 
-        The scan runs once, under the interpreter as it came: without the packages that a pull
-        request may ask for, and without credentials.
+        The scan runs once, under the interpreter as it is in the image: without packages that a
+        pull request may ask for, and without credentials.
         """
         second = None
         if scan is not None and self.scanned is None:
@@ -342,9 +342,9 @@ class WorkerClient:
         return self._request_answer(request, BaseTests)
 
     def list_loaded_among(self, changed: Collection[str]) -> frozenset[str] | None:
-        """Those of the changed files that the reviews so far opened, imported or ran on load.
+        """Returns those of the changed files that the reviews so far opened, imported or ran.
 
-        None if that is not known (see `WorkerLoadTrace`).
+        None if that is unknown (see `WorkerLoadTrace`).
         """
         return self._loads.list_opened_files_among(changed)
 
@@ -388,7 +388,7 @@ class WorkerClient:
         return self._request_answer(request, BaseCache)
 
     def _ask_alone(self, second: SecondSandboxedQuestion) -> None:
-        """Asks for what was to be asked beside a question that could not be asked."""
+        """Runs the second question alone, because the first one could not be asked."""
         try:
             second.answer = run_worker_in_sandbox(
                 second.request,
@@ -444,7 +444,7 @@ class WorkerClient:
         return answer
 
     def _install_requirements(self) -> None:
-        """Before the first question and not sooner: a refused request runs no installation."""
+        """Installs them right before the first request: a refused request installs nothing."""
         if not self._options.requirements or self._installed:
             return
         required = check_requirements_before_sandbox(

@@ -1,4 +1,4 @@
-"""What becomes of a question that cannot be put, of an unfit name, and of our own failures."""
+"""What happens to a request that cannot be made, to an unfit name, and to our own failures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ci_bot.protocol.base import Failure
 from ci_bot.protocol.environment import UnfitEnvironmentName
 from ci_bot.redaction import Redactor, quote_value
 
-# How a question to the worker ends that was put. Other failures come before that.
+# Errors that end a request which reached the worker. Other errors come before that.
 WORKER_ENDS = (TimedOut, WorkerFailed)
 _MOST_PROBLEMS = 5
 _KINDS = {kind.exit_code: kind for kind in (BadInput, RequestRefused, WorkIncomplete)}
@@ -28,7 +28,7 @@ _KINDS = {kind.exit_code: kind for kind in (BadInput, RequestRefused, WorkIncomp
 
 @contextmanager
 def check_worker_request() -> Iterator[None]:
-    """Goes around the making of every question (`ReviewRequest` and the others) and of its parts.
+    """Encloses the making of every request (`ReviewRequest` and the others) and of its parts.
 
     Raises:
         BadInput: a value does not fit the contract; one sentence names each that does not.
@@ -74,10 +74,10 @@ def make_error_of_worker_failure(failure: Failure) -> BotError:
 
 
 def make_failure_of_refused_request(error: UnfitEnvironmentName, stage: str) -> Failure:
-    """The failure for a document, where a request is understood and its environment refused.
+    """Makes the failure for a document if a request is understood but its environment is refused.
 
     Raises:
-        BadInput: the name, or its prefix, is none.
+        BadInput: the text, or its prefix, is no name at all.
     """
     if error.exit_code != EXIT_REFUSED:
         raise make_bad_input_of_request(error) from error
@@ -85,5 +85,5 @@ def make_failure_of_refused_request(error: UnfitEnvironmentName, stage: str) -> 
 
 
 def make_bad_input_of_request(error: UnfitEnvironmentName) -> BadInput:
-    """The same as an error of ours."""
+    """Makes the same as an error of ours."""
     return BadInput(error.message, hint=error.hint, reason_code=error.reason_code)

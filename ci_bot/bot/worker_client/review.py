@@ -1,4 +1,4 @@
-"""A review: ask the worker what is, judge it, and make the report."""
+"""A review: asks the worker for facts, judges them, and makes the report."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ from ci_bot.protocol.review_report import (
     Risk,
 )
 
-# Each is a search through all files of the head.
+# For each of them all files of the head are searched.
 MOST_WORDS = 20
 # Checks of the project without which nothing can be applied.
 _NEEDED = ("connection", "suffix target")
 # What SQLMesh loads from a project's directories.
 _LOADED = (".sql", ".py", ".yaml", ".yml", ".csv", ".tsv")
-# A word in these is no use of what it names.
+# A word in these files is no use of the thing that it names.
 _PROSE = (".md", ".rst", ".csv", ".tsv")
 
 
@@ -66,8 +66,8 @@ def request_review_and_judge(
 ) -> Report:
     """Plans and judges. A plan that fails is a report too: No-Go, with the failure in it.
 
-    So is a worker that fails: what the changed files say, and which of them ran, is reported
-    anyway. What git has no time to answer any more makes a report shorter and never replaces it.
+    If the worker fails, the report still shows what the changed files say and which of them ran. If
+    git has no time left for an answer, the report is shorter, but there is one.
     """
     changed = list_changes_of_pull_for_request(client.git, options.commits)
     team = read_effective_policy(
@@ -103,7 +103,7 @@ def request_review_and_judge(
 
 @dataclass(frozen=True)
 class _KnownFacts:
-    """What is known once the worker has ended, however it ended."""
+    """What is known after the worker has ended in any way."""
 
     facts: ReviewFacts
     baseline: Baseline
@@ -170,19 +170,19 @@ def _make_report(
             ],
         }
     )
-    # For what the bot has added, and for the identity: the plan id is computed over it as it was.
+    # For texts that the bot has added, and the identity: the plan id was computed before this.
     return client.redactor.redact_document(report)
 
 
 def _find_authors(options: WorkerReviewOptions) -> ChangeAuthors:
-    """Who wrote the change; refused where GitHub gives no secrets to it, or cannot be asked."""
+    """Finds who wrote the change; refused if GitHub gives it no secrets, or cannot be asked."""
     if options.fork:
         return ChangeAuthors(refused_because="it comes from a fork or from Dependabot")
     return ChangeAuthors() if options.find_authors is None else options.find_authors()
 
 
 def _list_missing_files(client: WorkerClient, commits: RequestedReviewCommits) -> FilesMissingInGit:
-    """What SQLMesh would load of the commit that is checked out, and that is not there."""
+    """Lists what SQLMesh would load from the commit that is checked out, but that is not there."""
     new = commits.reviewed_commit
     try:
         if new is None or (commits.working is None and client.git.read_head() != new):
@@ -200,7 +200,7 @@ def _list_model_owners(
     facts: ReviewFacts,
     risks: Sequence[Risk],
 ) -> list[ModelOwners]:
-    """Nobody, where the base is none whose policy counts."""
+    """Lists the owners; none if the base is not one whose policy counts."""
     if team.commit is None or team.no_lighter is not None:
         return []
     try:
@@ -212,7 +212,7 @@ def _list_model_owners(
 def request_review_or_report_failure(
     client: WorkerClient, options: WorkerReviewOptions, *, planned_at: str
 ) -> Report:
-    """`review`; also if the worker failed: then the report holds the failure."""
+    """Requests and judges a review; if the worker failed, the report holds the failure."""
     try:
         return request_review_and_judge(client, options, planned_at=planned_at)
     except BotError as error:
@@ -239,7 +239,8 @@ def _list_loaded_code(
     try:
         files = list(changed.read_contents(client.git, may_run))
     except TimedOut:
-        # The worker's answer came in time, and is not lost to this: what nobody has read is code.
+        # The worker's answer came in time and must not be lost: a file that nobody has read is
+        # code.
         files = [
             JudgedFile(file.path, None, None, read=False) for file in changed.files if may_run(file)
         ]
@@ -249,7 +250,7 @@ def _list_loaded_code(
 
     def is_mentioned(word: str, path: str) -> bool:
         if head is None or len(looked_for) == MOST_WORDS:
-            return True  # what nobody has looked for counts as used
+            return True  # a word that nobody has searched for counts as used
         looked_for.append(word)
         try:
             found = set(client.git.list_files_mentioning(head, word)) - {path}
@@ -268,7 +269,7 @@ def make_report_of_failed_worker(
     gateway: str | None,
     planned_at: str,
 ) -> Report:
-    """The report of a review that has no answer of a worker: it gave none, or was never asked."""
+    """Makes the report of a review without a worker's answer, or that never asked a worker."""
     facts = make_facts_of_failed_request(failure, options, projects=projects, gateway=gateway)
     bot = BotFacts(conflict=options.conflict, fork=options.fork)
     return _build_report(facts, "state", options, bot, planned_at=planned_at)
@@ -305,7 +306,7 @@ def _build_report(
         cut=[],
         changes=facts.changes,
         backfill=facts.backfill,
-        # On a large project both are long, and nearly always the same.
+        # In a large project both lists are long, and nearly always the same.
         work=facts.backfill if facts.work == facts.backfill else facts.work,
         restatements=facts.restatements,
         prod_restatements=facts.prod_restatements,

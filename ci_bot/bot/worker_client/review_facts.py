@@ -30,13 +30,13 @@ from ci_bot.protocol.review_report import (
     make_planless_facts,
 )
 
-# What goes from a scan of the changed files into a review.
+# What a scan of the changed files adds to a review.
 
 
 def make_scan_request(
     client: WorkerClient, request: ReviewRequest, copied_from: Iterable[str] = ()
 ) -> ScanRequest | None:
-    """The question about the changed files that goes with a review; None if it knows of none."""
+    """Makes the request for the scan beside a review; None if the review knows no changed files."""
     if request.changed_files is None:
         return None
     return client.make_request(
@@ -52,12 +52,12 @@ def make_scan_request(
 def add_scan_findings_to_worker_facts(
     facts: ReviewFacts, scanned: ScanFacts | None, *, trusted: bool, loaded: Container[str] | None
 ) -> ReviewFacts:
-    """Adds the scan's findings to the facts; more of them if no model is known.
+    """Adds the scan's findings to the facts, and more of them if there is no plan.
 
     Args:
-        trusted: The plan was made without code of the pull request beside it, so what it says of
-            the statements counts; else what stands in the files counts, too.
-        loaded: The changed files that were opened on load; None if that is not known.
+        trusted: The plan was made without code of the pull request beside it, so its statements
+            count. Else the statements in the files count, too.
+        loaded: The changed files that were opened on load; None if that is unknown.
     """
     if scanned is None:
         return facts
@@ -68,7 +68,7 @@ def add_scan_findings_to_worker_facts(
     if unplanned:
         found += scanned.without_plan
     if unplanned or not trusted:
-        # Only a blocker of the plan's own takes its place: a milder word may be a lie.
+        # Only a blocker of the plan replaces it: a less severe finding may be a lie.
         known = {(item.rule, item.path) for item in facts.findings if item.severity == "blocker"}
         found += [
             item
@@ -85,8 +85,9 @@ def add_scan_findings_to_worker_facts(
 
 
 def _name_finding(finding: Finding, models: Iterable[str]) -> Finding:
-    """The finding with its model called as in the plan. A scan has only what stands in the file,
-    with a catalog that is the default one, or without a schema.
+    """Returns the finding with its model named as in the plan.
+
+    A scan only has the name in the file: with the default catalog, or without a schema.
 
     Args:
         models: the changed models of that file.
@@ -98,17 +99,17 @@ def _name_finding(finding: Finding, models: Iterable[str]) -> Finding:
     return finding
 
 
-# The facts of a review that has no plan: nothing is known, and nothing counts as passed.
+# The facts of a review without a plan: nothing is known, and nothing counts as passed.
 
 
-# A report holds so many failures of the base branch.
+# A report holds at most this many failures of the base branch.
 BASE_FAILURES = 20
 
 
 def make_facts_of_failed_request(
     failure: Failure, options: WorkerReviewOptions, *, projects: Sequence[str], gateway: str | None
 ) -> ReviewFacts:
-    """The facts of a plan that failed: nothing is known, and nothing counts as passed."""
+    """Makes the facts of a plan that failed: nothing is known, and nothing counts as passed."""
     reason = "The plan failed before this could be checked."
     facts = _make_empty_review_facts(options, reason, projects=projects, gateway=gateway)
     return facts.model_copy(update={"failure": failure})
@@ -122,8 +123,10 @@ def make_facts_of_unplanned_request(
     gateway: str | None,
     baseline: Baseline,
 ) -> ReviewFacts:
-    """The facts if there is no plan, and the pull request is not why: the base branch does not
-    load, or what the state holds of another project."""
+    """Makes the facts if there is no plan, but the pull request is not the reason.
+
+    The base branch does not load, or another project in the state does not.
+    """
     reason = f"{name_what_does_not_load(base_failures)}."
     facts = _make_empty_review_facts(options, reason, projects=projects, gateway=gateway)
     known = list(base_failures)[:BASE_FAILURES]
@@ -144,17 +147,17 @@ def _make_empty_review_facts(
     )
 
 
-# Failures of `state` that a base-branch review can do without.
+# Failures of `state` that do not matter to a review against the base branch.
 _STATE_FAILURES = ("state_unreachable", "bad_config")
-# A failure that says nothing of the base branch: dbt is not here, or it cannot be compared with.
+# A failure that says nothing about the base branch: dbt is not installed, or is not comparable.
 _NEVER_COMPARED = "dbt_project"
-# Failures that a base branch may have as well.
+# Failures that the base branch may have, too.
 _LOADING = ("configuration", "load")
 
 
 @dataclass(frozen=True)
 class ReviewFactsQuestion:
-    """What the worker is asked for a review's facts with, against the state and the base branch."""
+    """What the worker needs to give a review's facts, against the state or the base branch."""
 
     client: WorkerClient
     options: WorkerReviewOptions
@@ -162,11 +165,10 @@ class ReviewFactsQuestion:
     team: RequestedTeamPolicy
 
     def request_facts(self) -> tuple[ReviewFacts, Baseline, Failure | None]:
-        """Requests the facts from the worker; returns them, their baseline, and why `auto` could
-        not use the state.
+        """Requests the facts; returns them, their baseline, and why `auto` could not use the state.
 
-        A state without prod says nothing about prod. It is trusted where the base branch has no
-        models either, or if somebody chose the state by name; else the base branch counts as prod.
+        A state without prod says nothing about prod. It is trusted if the base branch has no models
+        either, or if somebody chose the state by name; else the base branch counts as prod.
         """
         chosen = self.options.baseline
         if chosen == "base-branch":
@@ -181,18 +183,18 @@ class ReviewFactsQuestion:
         if isinstance(answer, ReviewFacts):
             return answer, answer.baseline, None
         if answer.base_failures:
-            # What the state holds of other projects does not load; no file of this one is about it.
+            # Other projects in the state do not load; no file of this project causes that.
             return self._make_unplanned_facts(answer.base_failures, "state"), "state", None
         return self._request_facts_of_base_too(answer.failure)
 
     def make_failed_facts(self, failure: Failure) -> ReviewFacts:
-        """The facts where the worker could not plan."""
+        """Makes the facts if the worker could not plan."""
         return make_facts_of_failed_request(
             failure, self.options, projects=self.client.projects, gateway=self.client.gateway
         )
 
     def _make_unplanned_facts(self, failures: Sequence[Failure], baseline: Baseline) -> ReviewFacts:
-        """The facts if nothing can be planned, and the pull request is not why."""
+        """Makes the facts if nothing can be planned, but the pull request is not the reason."""
         return make_facts_of_unplanned_request(
             failures,
             self.options,
@@ -208,7 +210,7 @@ class ReviewFactsQuestion:
     def _request_facts_of_base_too(
         self, failure: Failure
     ) -> tuple[ReviewFacts, Baseline, Failure | None]:
-        """What the base branch says, where a failure against prod's state asks for that."""
+        """Requests the facts of the base branch if the failure against prod's state needs them."""
         if self._has_base():
             if self.options.baseline == "auto" and failure.reason_code in _STATE_FAILURES:
                 try:
@@ -219,11 +221,11 @@ class ReviewFactsQuestion:
                 if facts.failure is None:
                     return facts, baseline, failure
             elif failure.stage in _LOADING:
-                # Whether the base branch fails alike is asked only now: it is a second load.
+                # Only now it matters whether the base branch fails, too: it takes a second load.
                 try:
                     facts, baseline = self._request_facts_against_base()
                 except WORKER_ENDS:
-                    # Why the pull request does not load is known, and stays the answer.
+                    # Why the pull request does not load is already known, and stays the answer.
                     return self.make_failed_facts(failure), "state", None
                 compared = facts.failure is None or facts.failure.reason_code != _NEVER_COMPARED
                 if compared and (facts.failure is not None or not facts.project.models):
@@ -231,10 +233,10 @@ class ReviewFactsQuestion:
         return self.make_failed_facts(failure), "state", None
 
     def _replace_missing_prod(self, missing: ProdNotFound) -> ReviewFacts | FailedAnswer:
-        """The facts if the state holds no prod of this project: the base branch stands for it.
+        """Requests the facts again if the state holds no prod: the base branch counts as prod.
 
-        The state's answer has said only that. It is planned against if the base branch cannot
-        stand for prod: it has no models or does not load.
+        The state's first answer has said only that. The state is planned against if the base branch
+        cannot count as prod, because it has no models or does not load.
         """
         facts, _ = self._request_facts_against_base()
         if facts.failure is None and facts.project.models and facts.base_models != 0:
@@ -242,7 +244,7 @@ class ReviewFactsQuestion:
         answer = self._request_facts_against_state(plan_without_prod=True)
         if facts.failure is None and facts.base_models == 0:
             return _accept_facts_without_prod(answer, "base-without-models")
-        # What the state's answer has found counts on; nothing was found out about prod.
+        # The other facts of the state's answer still count; about prod nothing is known.
         return answer
 
     def _request_facts_against_base(self) -> tuple[ReviewFacts, Baseline]:
@@ -313,8 +315,11 @@ class ReviewFactsQuestion:
         return client.request_review(request, make_scan_request(client, request, copied_from))
 
     def _read_known_files(self) -> list[KnownFile]:
-        """What the base cache says. An apply plans from the files alone, so that a plan with
-        another identity than the one that a cache led to is refused."""
+        """Returns what the base cache holds; empty before an apply.
+
+        An apply plans from the files alone. So it refuses a plan for which a cache led to another
+        identity.
+        """
         options = self.options
         if options.cache_dir is None or options.before_apply:
             return []

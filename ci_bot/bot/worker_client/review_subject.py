@@ -1,8 +1,8 @@
 """What a review is about: its commits and options, and the files in which the commits differ.
 
-The bot reads some files by itself, and rules in the worker read both sides of others. How much that
-is was the author's choice, so it is bounded here, once for all of them: what is too large, alone or
-together with the rest, is read by nobody, and the report names it.
+The bot reads some files itself, and rules in the worker read both sides of others. The author of
+the change decides how much that is, so it is limited here, once for all of them: if a file is too
+large, alone or together with the rest, nobody reads it, and the report names it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from ci_bot.protocol.review_inputs import RestatementWish
 class RequestedReviewCommits:
     """The commits of a review; null if they are unknown (a laptop without a base).
 
-    The branches are those of the pull request; a laptop has its own git to ask for its base.
-    `working` is the tree of a laptop's files where some of them are not committed.
+    The branches are those of the pull request; a laptop asks its own git for its base. `working` is
+    the tree of a laptop's files if some of them are not committed.
     """
 
     head: Sha | None = None
@@ -53,11 +53,11 @@ class RequestedReviewCommits:
 
     @property
     def reviewed_commit(self) -> str | None:
-        """What is reviewed: the merge commit, a laptop's files, or the head."""
+        """The commit of the reviewed content: the merge commit, a laptop's files, or the head."""
         return self.merge or self.working or self.head
 
     def base_names(self) -> list[str]:
-        """How `git:` in a selection of models may call the base of the pull request."""
+        """Lists how `git:` in a selection of models may call the base of the pull request."""
         if self.base_branch is None:
             return []
         names = [self.base_branch, f"origin/{self.base_branch}"]
@@ -66,15 +66,15 @@ class RequestedReviewCommits:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerReviewOptions:
-    """What a review is asked for.
+    """The options of a review.
 
     Attributes:
-        limits: Those that an input sets; the policy's count where it sets none.
+        limits: Those that an input sets; for the others the policy's count.
         before_apply: Whether an apply of the same run follows.
-        cache_dir: Where the base cache is; None if none is to be read.
+        cache_dir: Where the base cache is; None: no cache is read.
         find_authors: Asks GitHub who wrote the change; None if GitHub cannot be asked.
         restated_by: The pull requests whose recorded restatements count; None: the owner's own.
-        wish: A restatement that is asked for.
+        wish: A restatement that somebody asks for.
         no_lighter: Why the policy makes nothing lighter, as a sentence; None if it may.
     """
 
@@ -100,13 +100,13 @@ class WorkerReviewOptions:
     find_authors: Callable[[], ChangeAuthors] | None = None
 
 
-# What stands in a path for bytes that are no UTF-8: nobody finds such a file by its name.
+# Replaces bytes in a path that are not UTF-8: nobody finds that file by its name.
 _REPLACED = "\ufffd"
-# Lines that may hold a credential, more of them than do; and the words that may be one.
+# Matches lines that may hold a credential (most do not), and words that may be one.
 _MAY_BE_SECRET = re.compile(
     rb"(?i)pass|pwd|secret|token|key|cred|auth|bearer|sig=|://[^/\s]*:|akia|asia|gh[a-z]_|xox"
 )
-# A digit is in it, or it is so long that a machine drew it.
+# A word with a digit, or one so long that a machine generated it.
 _WORD = re.compile(
     r"(?<![^\s\"'`:@/=,;()<>{}\[\]])(?=[^\s\"'`:@/=,;()<>{}\[\]]*\d|\w{20})"
     r"[^\s\"'`:@/=,;()<>{}\[\]]{6,200}"
@@ -123,7 +123,7 @@ class RequestedFileChanges:
 
     Attributes:
         too_large: Those that some rule would read.
-        copied_from: Files that stay as they are and hold what may be a credential in a new line.
+        copied_from: Unchanged files that hold what may be a credential in a new line.
     """
 
     files: tuple[GitFile, ...]
@@ -135,7 +135,7 @@ class RequestedFileChanges:
         return [file.path for file in self.files]
 
     def list_old_sides(self) -> dict[str, GitBlob]:
-        """The old side of the files that rules read, by path."""
+        """Returns the old side of the files that rules read, by path."""
         closed = set(self.too_large)
         return dict(self.copied_from) | {
             file.path: file.before
@@ -149,7 +149,7 @@ class RequestedFileChanges:
     def read_contents(
         self, git: GitRepository, wanted: Callable[[GitFile], bool]
     ) -> Iterator[JudgedFile]:
-        """Both sides of the files that are wanted, one at a time; without what nobody reads."""
+        """Yields both sides of the wanted files, one file at a time, without what nobody reads."""
         closed = set(self.too_large)
         with git.objects.open_contents(at_most=LARGEST_FILE_BYTES) as read:
             for file in filter(wanted, self.files):
@@ -163,7 +163,7 @@ class RequestedFileChanges:
 
 
 def list_file_changes(git: GitRepository, base: Sha, head: Sha) -> RequestedFileChanges:
-    """The pull request's own changes, with what is too large to be read.
+    """Lists the pull request's own changes, with the files that are too large to be read.
 
     Raises:
         BadInput: the commits cannot be compared.
@@ -181,10 +181,10 @@ def list_file_changes(git: GitRepository, base: Sha, head: Sha) -> RequestedFile
 def _list_origins(
     git: GitRepository, base: str, changed: RequestedFileChanges
 ) -> dict[str, GitBlob]:
-    """Files of the base that the change leaves alone, with words of lines about credentials.
+    """Finds files of the base that do not change, with words of new lines about credentials.
 
-    What was written down before is no new secret. Which word is a credential only the rule says, so
-    any word will do here.
+    Text that was there before is no new secret. Only the rule says which word is a credential, so
+    any word counts here.
     """
     words: set[str] = set()
     for file in changed.read_contents(git, lambda one: one.after is not None):
@@ -195,7 +195,7 @@ def _list_origins(
             if line not in known and _MAY_BE_SECRET.search(line):
                 words.update(_WORD.findall(line.decode("utf-8", "replace")))
         if len(words) > _MOST_WORDS:
-            return {}  # a change that is full of them is looked at for itself
+            return {}  # a change with so many of them is checked alone
     touched = set(changed.paths)
     files = git.list_files_with(base, sorted(words), most=_MOST_ORIGINS)
     left = {
@@ -233,8 +233,9 @@ def _list_sides_of_file(file: GitFile) -> list[GitBlob]:
 def list_changes_of_pull_for_request(
     git: GitRepository, commits: RequestedReviewCommits
 ) -> RequestedFileChanges | None:
-    """The pull request's own changes: the base branch against the merge commit, or what lies
-    on a laptop.
+    """Lists the pull request's own changes: the base against the merge commit or laptop's files.
+
+    Returns None if one of the commits is unknown.
     """
     new = commits.reviewed_commit
     if (
@@ -247,10 +248,10 @@ def list_changes_of_pull_for_request(
     return list_file_changes(git, commits.base, new)
 
 
-# The files of a team's policy, and those with comments for it: of a commit, or of a laptop.
+# The files of a team's policy, and those with comments for it: from a commit, or on a laptop.
 
 
-# A path, and the text on either side; None if that side has no such file.
+# A path, and the text on each side; None if that side has no such file.
 TwoTexts = tuple[str, str | None, str | None]
 
 _MARK = b"review:"
@@ -262,7 +263,11 @@ def list_policy_paths(projects: Iterable[str]) -> list[str]:
 
 
 def read_file_content_for_request(path: Path, at_most: int = MOST_POLICY_BYTES) -> bytes | None:
-    """A file's first bytes, as many as it may have and one more; None if there is none."""
+    """Reads a file's first bytes, at most one more than it may have; None if there is no file.
+
+    Raises:
+        UnfitPolicy: it cannot be read.
+    """
     try:
         with path.open("rb") as file:
             return file.read(at_most + 1)
@@ -285,12 +290,12 @@ ReadExposures = Callable[[Sequence[str]], Sequence[bytes | None]]
 
 
 def read_committed_exposures(git: GitRepository, commit: Sha) -> ReadExposures:
-    """Reads files of exposures of a commit."""
+    """Returns a function that reads files of exposures from a commit."""
     return lambda paths: read_contents_for_request(git, commit, paths, MOST_EXPOSURE_BYTES)
 
 
 def read_exposures_below(checkout: Path) -> ReadExposures:
-    """Reads files of exposures as they are in a checkout."""
+    """Returns a function that reads files of exposures as they are in a checkout."""
     return lambda paths: [
         read_file_content_for_request(checkout / path, MOST_EXPOSURE_BYTES) for path in paths
     ]
@@ -324,7 +329,7 @@ def is_sql_file(path: str) -> bool:
 def read_both_sides_for_request(
     git: GitRepository, changed: RequestedFileChanges
 ) -> Iterator[TwoTexts]:
-    """The changed SQL files that may have a comment for the review."""
+    """Yields the changed SQL files that may have a comment for the review."""
     for file in changed.read_contents(git, lambda item: is_sql_file(item.path)):
         if _MARK in (file.before or b"") + (file.after or b""):
             yield (
@@ -337,7 +342,7 @@ def read_both_sides_for_request(
 def read_unchanged_texts(
     git: GitRepository, commit: Sha, paths: Sequence[str]
 ) -> Iterator[TwoTexts]:
-    """The same for files that do not change."""
+    """Yields the same for files that do not change."""
     if not paths:
         return
     with git.objects.open_commit_files(commit, at_most=LARGEST_FILE_BYTES) as read:
@@ -348,5 +353,5 @@ def read_unchanged_texts(
 
 
 def decode_content_for_request(content: bytes | None) -> str | None:
-    """A file's content as text; what is no UTF-8 is replaced."""
+    """Returns a file's content as text; bytes that are not UTF-8 are replaced."""
     return None if content is None else content.decode("utf-8", "replace")

@@ -1,6 +1,6 @@
-"""Prepares all that the worker needs for one run, and removes it afterwards.
+"""Prepares everything that the worker needs for one run, and removes it afterwards.
 
-The prefix of environments, where the base branch says it, is read here as well.
+It also reads the prefix of environments if the base branch sets it.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ def open_worker_client(
     """Prepares the private directories and the launch, and removes everything afterwards.
 
     Args:
-        redactor: Takes the secrets out of all that the worker says.
-        deadline: Of the whole run, where that began before; else the time begins here.
+        redactor: Removes the secrets from the worker's texts.
+        deadline: Of the whole run, if that has begun already; else the time begins here.
 
     Raises:
-        BadInput: a path leaves the checkout, or `worker-env` names what it must not.
+        BadInput: a path leaves the checkout, or `worker-env` names a variable that it must not.
         TimedOut: the deadline passed before everything was prepared.
     """
     deadline = deadline or SandboxDeadline(options.timeout_minutes * 60.0, clock=machine.monotonic)
@@ -113,16 +113,16 @@ def open_worker_client(
 def get_start_directory_of_worker(
     repository: Path, projects: Sequence[str], *, user: Path | None
 ) -> Path:
-    """Where relative paths of the project begin.
+    """Returns the directory in which relative paths of the project begin.
 
-    As with `sqlmesh`: where the user is. In a workflow nobody is anywhere; there it is the
-    project's directory, from which most teams start `sqlmesh`, or the root of the checkout where
-    several projects are loaded together.
+    On a laptop it is the user's directory, as for `sqlmesh`. A workflow has no such directory:
+    there it is the project's directory, in which most teams start `sqlmesh`, or the root of the
+    checkout if several projects are loaded together.
 
     Args:
-        repository: What the worker takes for the checkout.
+        repository: What the worker uses as the checkout.
         projects: Relative to it.
-        user: Where the user is; None in a workflow.
+        user: The user's current directory; None in a workflow.
     """
     if user is not None:
         return user
@@ -130,26 +130,26 @@ def get_start_directory_of_worker(
 
 
 def list_command_files_beside_worker(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """The files through which a step talks to the runner; only the bot may write to them."""
+    """Lists the files by which a step talks to the runner; only the bot may write to them."""
     names = ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
     return tuple(Path(environ[name]) for name in names if environ.get(name))
 
 
-# What environments of pull requests are called, where no input says it: as the base branch does.
+# The names of pull requests' environments if no input sets them: those that the base branch sets.
 #
-# It is read from a commit, as data, before any project is loaded. The base branch says it and not
-# the pull request, or a pull request could take the name of another one's environment, and nobody
-# would find that name again when the branch is gone.
+# They are read from a commit, as data, before any project is loaded. The base branch decides and
+# not the pull request. Otherwise a pull request could use the name of another one's environment,
+# and nobody would find that name again after the branch is gone.
 
 
 def read_environment_prefix_for_worker(client: WorkerClient, base: str | None) -> WrittenPrefix:
-    """Reads the prefix from the first project's configuration; without one the default holds.
+    """Reads the prefix from the first project's configuration, else returns the default.
 
     Args:
-        base: The base branch's commit; None: not known.
+        base: The base branch's commit; None: unknown.
 
     Raises:
-        BadInput: the base branch's commit is not in the checkout, and it does matter.
+        BadInput: the base branch's commit is not in the checkout, but the prefix may depend on it.
     """
     project = client.projects[0]
     if base is not None and client.git.has_commit(base):
@@ -176,7 +176,7 @@ def read_laptop_prefix_for_worker(client: WorkerClient) -> WrittenPrefix:
 
 
 def describe_prefix_ignored_by_client(found: WrittenPrefix) -> str | None:
-    """The sentence where something is written that cannot be honoured."""
+    """Writes the sentence about a prefix that cannot be used; None if there is none."""
     if found.problem is None:
         return None
     return (

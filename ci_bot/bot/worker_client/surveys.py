@@ -1,6 +1,7 @@
-"""Surveys, for which the worker builds and removes nothing: whether all is ready for the other
-activities, the costs and readers in Spark's event logs, and how prod and its state have drifted
-from what GitHub knows.
+"""Surveys, for which the worker builds and removes nothing.
+
+Whether everything is ready for the other activities, the costs and readers in Spark's event logs,
+and how prod and its state differ from what GitHub knows.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 def request_doctor_from_worker(
     client: WorkerClient, *, owner_name: str, environment_prefix: str = DEFAULT_PREFIX
 ) -> DoctorDocument:
-    """What the worker found. A worker that does not even start is a finding, too.
+    """Requests the doctor's checks; a failure that the worker reports is a failed check, too.
 
     Raises:
         WorkerFailed: it gave no answer.
@@ -60,7 +61,7 @@ def request_doctor_from_worker(
 
 
 def make_failed_doctor_document_for_worker(failure: Failure) -> DoctorDocument:
-    """The document of a worker that could not look at anything."""
+    """Makes the document of a worker that could check nothing."""
     check = ProjectCheck(
         name="worker",
         status="fail",
@@ -76,7 +77,7 @@ def make_failed_doctor_document_for_worker(failure: Failure) -> DoctorDocument:
 
 
 def choose_exit_code_of_worker_doctor(document: DoctorDocument) -> int:
-    """0 if nothing fails, 1 where something does, 2 where the configuration cannot be read."""
+    """Returns 0 if nothing fails, 1 if something does, 2 if the configuration cannot be read."""
     if not document.configured:
         return EXIT_BAD_INPUT
     failing = any(check.status == "fail" for check in document.checks)
@@ -89,7 +90,7 @@ OTHER_SPARK = "of another version of Spark"
 def request_learn_from_worker(
     client: WorkerClient, *, owner_name: str, event_logs: str, run: str | None = None
 ) -> LearnDocument | Failure:
-    """What became of the logs in the directory.
+    """Lets the worker read costs from the logs in the directory; returns what it found.
 
     Raises:
         BotError: the worker could not be asked, or gave no answer.
@@ -103,7 +104,7 @@ def request_learn_from_worker(
 def request_exposures_from_worker(
     client: WorkerClient, *, owner_name: str, event_logs: str
 ) -> ExposuresDocument | Failure:
-    """Who has read prod's tables, by the logs in the directory.
+    """Lists who has read prod's tables, according to the logs in the directory.
 
     Raises:
         BotError: the worker could not be asked, or gave no answer.
@@ -115,7 +116,7 @@ def request_exposures_from_worker(
 
 
 def describe_costs_learned_by_worker(document: LearnDocument) -> str:
-    """What was learned, with what was of no use."""
+    """Describes what was learned, and which logs were of no use."""
     useless = {
         "of other applications": document.foreign,
         OTHER_SPARK: document.other_version,
@@ -130,7 +131,7 @@ def describe_costs_learned_by_worker(document: LearnDocument) -> str:
     )
 
 
-# A review plans prod beside an environment; this one is compared with prod and never made.
+# A review plans prod and an environment; this one is only compared with prod and never made.
 _BESIDE = EnvironmentName("drift")
 _NO_OWNER = {
     "remove": "its pull request is closed, and no cleanup has removed it",
@@ -142,12 +143,12 @@ _NO_OWNER = {
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerDriftOptions:
-    """What is compared.
+    """The options of a drift run.
 
     Attributes:
         owner: The repository, as the ledger records it.
         environment_prefix: Of pull requests' environments.
-        run: The run that asks.
+        run: The run that asks, for the ledger.
     """
 
     owner: str
@@ -161,7 +162,7 @@ def request_drift_from_worker(
     """Compares prod with what is checked out, and environments with their pull requests.
 
     Args:
-        ask_states: Says for numbers of pull requests whether they are open; asked once.
+        ask_states: Returns the states of pull requests by their numbers; called once.
         planned_at: The time of the run, for the report.
 
     Raises:
@@ -189,7 +190,7 @@ def request_drift_from_worker(
         WorkerReviewOptions(
             environment=_BESIDE,
             owner=owner,
-            # No commit: what counts is the project as it is checked out, and no change of files.
+            # No commit: the project counts as it is checked out, and no files count as changed.
             commits=RequestedReviewCommits(),
             baseline="state",
             python_path=tuple(client.python_path),
@@ -217,7 +218,7 @@ def request_drift_from_worker(
 
 
 def _find_drift_failure(report: Report) -> Failure | None:
-    """Why the default branch cannot be planned, or why SQLMesh refuses that plan of prod."""
+    """Finds why the default branch cannot be planned, or why SQLMesh refuses to plan prod."""
     plan = report.prod_plan
     if report.failure is not None or plan is None or not plan.would_fail:
         return report.failure

@@ -1,8 +1,7 @@
-"""The team's policy for one review: which files say it, what a pull request changes of it, and what
-is needed to weigh findings by it.
+"""The team's policy for one review: its files, its changes by a pull request, and what it needs.
 
-It is read from the base commit, as git holds it: what the pull request makes of it counts from the
-merge on. On a laptop without a base commit it is the file that lies there.
+It is read from the base commit, as git holds it: a pull request's changes to it count from the
+merge on. On a laptop without a base commit the policy is the file in the working tree.
 """
 
 from __future__ import annotations
@@ -57,22 +56,22 @@ from ci_bot.protocol.cost import Price
 from ci_bot.protocol.review_inputs import ModelScope, ScopedModels
 from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, ReviewFacts, Risk
 
-# Whose the models of a review are, and what their owners' acceptances are worth in it.
+# Who owns the models of a review, and which acceptances of these owners count in it.
 
 
-# Nobody reads more of them, and each is compared with every pattern.
+# Nobody reads more of them, and each one is compared with every pattern.
 MOST_MODELS_WITH_OWNERS = 500
 
 
 def find_model_files(
     facts: ReviewFacts, git: GitRepository, changed: RequestedFileChanges | None
 ) -> FilesOfOwnedModels:
-    """Which of the changed files prove nothing about the models that they hold now."""
+    """Finds changed files that prove nothing about their models: new ones, or ones of others."""
     if changed is None:
         return FilesOfOwnedModels()
     added = {c.path for c in facts.changes if c.change == "added"}
     models = {c.model: c.path for c in facts.changes if c.path and c.change != "added"}
-    # A file can be moved, or get another model's text, without a change of the model.
+    # A file can be moved, or get another model's text, although the model does not change.
     restated = {i.recorded.model: i.path for i in facts.prod_restatements if i.path}
     models = restated | models
     held = set(models.values())
@@ -83,7 +82,7 @@ def find_model_files(
 
 
 def describe_fallen_acceptances(weighing: PolicyWeighing, risks: Sequence[Risk]) -> list[str]:
-    """Acceptances that were about a finding and are no longer, in sentences."""
+    """Describes in sentences acceptances that were about a finding, but do not hold any more."""
     found = (weighing.acceptances.find_fallen_acceptance(risk) for risk in risks)
     sentences = (
         f"What `@{item.by}` accepted on {item.at[:10]} no longer holds: `{item.rule}` on "
@@ -101,8 +100,10 @@ def find_owners_of_requested_models(
     facts: ReviewFacts,
     risks: Sequence[Risk],
 ) -> list[ModelOwners]:
-    """Who may accept which of these findings, by what the base commit says, and who may let prod
-    build a model again."""
+    """Finds who may accept these findings, or let prod build a model again.
+
+    The base commit decides.
+    """
     codeowners = _read_codeowners(git, commit)
     acceptable = {risk.model for risk in risks if may_be_accepted_by_owner(risk)}
     paths = {change.model: change.path for change in facts.changes if change.model in acceptable}
@@ -126,7 +127,7 @@ def find_owners_of_requested_models(
 
 
 def _list_reader_owners(weighing: PolicyWeighing, risks: Sequence[Risk]) -> list[ModelOwners]:
-    """Whom on GitHub the findings about readers outside of the project ask."""
+    """Lists the GitHub accounts that findings about readers outside of the project ask."""
     found = []
     for risk in risks:
         if risk.rule != EXPOSURE_AFFECTED.id or not may_be_accepted_by_owner(risk):
@@ -155,7 +156,7 @@ def _read_codeowners(git: GitRepository, commit: Sha) -> CodeOwnersFile | None:
         for path in CODEOWNERS_PLACES:
             content = read(path)
             if content is not None:
-                # GitHub looks at no other place then, also if it does not load this one.
+                # Then GitHub checks no other place, even if it does not load this file.
                 fits = len(content) <= CODEOWNERS_BYTES
                 return CodeOwnersFile(
                     path, (decode_content_for_request(content) or "") if fits else ""
@@ -165,14 +166,14 @@ def _read_codeowners(git: GitRepository, commit: Sha) -> CodeOwnersFile | None:
 
 @dataclass(frozen=True)
 class RequestedTeamPolicy:
-    """What is known before the worker is asked.
+    """What is known about the policy before the worker is asked.
 
     Attributes:
         policy: what counts.
-        proposed: what would count after the merge, where that differs.
-        changes: in what it differs.
-        used: for the report; None if there is no file.
-        commit: that the policy is read from; None on a laptop without one.
+        proposed: what would count after the merge, if that differs.
+        changes: the differences between both.
+        used: the part for the report; None if there is no file.
+        commit: where the policy is read from; None on a laptop without one.
         no_lighter: why nothing becomes lighter, as a sentence; None if it may.
     """
 
@@ -186,7 +187,7 @@ class RequestedTeamPolicy:
 
     @property
     def list_scopes(self) -> list[ModelScope]:
-        """What to ask of SQLMesh: what counts first."""
+        """The scopes to ask SQLMesh about: those that count first."""
         proposed = self.proposed.list_scopes() if self.proposed else []
         own = self.policy.list_scopes()
         return [*own, *(scope for scope in proposed if scope not in own)]
@@ -201,7 +202,7 @@ class RequestedTeamPolicy:
         Raises:
             UnfitPolicy: with its line.
         """
-        # What the pull request proposes is what can be mended here.
+        # The pull request can only fix what it proposes itself.
         check_selections_answered_by_worker(
             self.proposed or self.policy, self.list_scopes, facts.scoped
         )
@@ -209,9 +210,9 @@ class RequestedTeamPolicy:
     def make_weighing(
         self, facts: ReviewFacts, git: GitRepository, changed: RequestedFileChanges | None
     ) -> PolicyWeighing:
-        """What weighs the findings of a review.
+        """Makes the weighing for the findings of a review.
 
-        Where git has no time left to show whose the files are, nothing becomes lighter.
+        If git has no time left to show who owns the files, nothing becomes lighter.
         """
         own = self.policy.list_scopes()
         answers = facts.scoped[: len(own)]
@@ -269,7 +270,7 @@ def check_selections_answered_by_worker(
 
 
 def resolve_limits(given: TeamLimits, policy: Policy) -> TeamLimits:
-    """Resolves the limits: those of an input, else the policy's."""
+    """Resolves the limits: an input's counts before the policy's."""
     limits = policy.limits
     hours = given.max_executor_hours
     return replace(
@@ -282,7 +283,7 @@ def resolve_limits(given: TeamLimits, policy: Policy) -> TeamLimits:
 def make_used_policy(
     team: RequestedTeamPolicy, weighing: PolicyWeighing, facts: ReviewFacts
 ) -> PolicyUsed | None:
-    """The part of the policy that a report keeps for what comes after the review."""
+    """Returns the part of the policy that a report keeps for later steps; None without a file."""
     if team.used is None:
         return None
     limits = team.policy.limits
@@ -306,7 +307,7 @@ def make_used_policy(
 
 
 def _is_budget_blocker(weighing: PolicyWeighing) -> bool:
-    """Whether a finding that the budget is exceeded would be a blocker."""
+    """Whether a finding about an exceeded budget would be a blocker."""
     found = weighing.weigh_risks([make_risk(OVER_BUDGET, "It would be above.", "it is not")])
     return any(item.severity == "blocker" for item in found.counting)
 
@@ -321,7 +322,7 @@ def _find_tolerance(weighing: PolicyWeighing, model: str) -> float | None:
 
 
 def list_added_ignore_comments(comments: PolicyIgnoreComments) -> Iterator[PolicyChange]:
-    """What the pull request's own comments would do after the merge."""
+    """Lists what the pull request's own comments would do after the merge."""
     rules = list_rules_that_policy_may_weigh()
     for item in comments.added:
         why = explain_why_ignore_comment_never_counts(item, rules)
@@ -342,10 +343,11 @@ def read_base_policy_for_request(
 ) -> RequestedTeamPolicy:
     """Reads the policy of the base commit, and its changes in the commit `new`.
 
-    A file that the base branch cannot use counts for nothing, if the pull request fixes it.
+    If the base branch's policy cannot be used, but the pull request fixes it, it counts for
+    nothing.
 
     Raises:
-        UnfitPolicy: the pull request's version cannot be used, or the base's is that and stays.
+        UnfitPolicy: the pull request's version cannot be used, or the base's cannot and stays.
     """
     paths = list_policy_paths(projects)
     before = read_contents_for_request(git, base, paths)
@@ -361,7 +363,7 @@ def read_base_policy_for_request(
     try:
         policy = parse_policies(paths, before, today, read_committed_exposures(git, base))
     except UnfitPolicy as error:
-        # If what is wrong is a file of exposures, the policy's own files are the same.
+        # If a file of exposures is wrong, the policy's own files can be the same on both sides.
         proposed = proposed or read_proposed()
         if proposed is None:
             raise
@@ -418,7 +420,7 @@ def read_working_tree_policy_for_request(
     )
 
 
-# Which policy counts for what is asked, and what it says of costs.
+# Which policy counts for a request, and what it says about costs.
 
 
 def read_effective_policy(
@@ -429,10 +431,10 @@ def read_effective_policy(
     no_lighter: str | None = None,
     today: date,
 ) -> RequestedTeamPolicy:
-    """The policy of the base commit; on a laptop that names none, the one that lies there.
+    """Reads the policy of the base commit; on a laptop without one, that of the working tree.
 
     Args:
-        new: The commit that the pull request makes of it; None: nobody has checked its changes.
+        new: The commit with the pull request's version; None: nobody has checked its changes.
         no_lighter: See `RequestedTeamPolicy`.
 
     Raises:
@@ -460,7 +462,7 @@ def read_agreed_cost_for_request(
     price: Price | None,
     today: date,
 ) -> tuple[float | None, Price | None]:
-    """The most executor-hours, and what one of them costs: as given, else as the policy says.
+    """Returns the most executor-hours and the price of one: as given, else as in the policy.
 
     Raises:
         UnfitPolicy: the policy cannot be used.

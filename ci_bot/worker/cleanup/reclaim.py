@@ -1,9 +1,9 @@
-"""Reclaiming the physical tables of a removed environment.
+"""Reclaims the physical tables of a removed environment.
 
 The transaction that deletes the state rows reads again who uses which table, under the project-wide
-lease that no apply of ours overlaps. It also writes into the ledger which tables go, so a run that
-dies right after it leaves no unknown table. The tables are dropped afterwards, one by one, and each
-is checked again before: a plan from elsewhere takes no lease.
+lease that no apply of ours overlaps. It also records in the ledger which tables will be dropped, so
+a run that dies right after it leaves no unknown table. The tables are dropped afterwards, one by
+one, and each is checked again before its drop, because a plan from elsewhere takes no lease.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def list_tables_kept_by_cleanup_until_ttl(
 
 
 def list_tables_kept_by_cleanup_until_due(row: LedgerRow, *, unmerged: bool) -> list[KeptTable]:
-    """Lists every recorded table, with the end of the grace period. Reads the state only.
+    """Lists every recorded table, with the end of the grace period, from the row alone.
 
     Args:
         unmerged: Whether the pull request is known to be closed without a merge.
@@ -206,7 +206,7 @@ class CleanupTableReclaim:
         return sqlmesh_compat.get_sqlmesh_state_adapter(self._context)
 
     def _decide_table_fates(self, row: LedgerRow) -> LedgerRow:
-        """Deletes the state rows of the snapshots that go, and records which tables follow them."""
+        """Deletes the state rows of snapshots that are not kept, and records the tables to drop."""
         with self._state_adapter.transaction():
             sqlmesh_compat.lock_sqlmesh_environments(self._context)
             before = report_times.to_milliseconds(row.updated_at)
@@ -257,7 +257,7 @@ class CleanupTableReclaim:
                 self._ledger.write_row(changed)
 
     def _drop_all(self, row: LedgerRow, lease: Lease) -> None:
-        """Drops the tables of a row in phase `reclaiming`; the row goes with the last of them."""
+        """Drops the tables of a row in phase `reclaiming`; deletes the row with the last one."""
         tables = list_tables_recorded_for_cleanup(row)
         present = self._list_present_tables(tables)
         wanted = [table for table in tables if table in present]
@@ -313,7 +313,7 @@ class CleanupTableReclaim:
     def _list_present_tables(
         self, tables: Iterable[SparkRelation]
     ) -> dict[SparkRelation, ObjectKind]:
-        """Lists those of the tables that Spark has, schema by schema."""
+        """Lists the tables that Spark has, with their kinds, schema by schema."""
         wanted = list(tables)
         found: dict[SparkRelation, ObjectKind] = {}
         for catalog, schema in sorted({(table.catalog, table.schema) for table in wanted}):
@@ -376,13 +376,13 @@ def describe_cleanup_error_in_line(error: BaseException) -> str:
 # Keeping them needs no Spark.
 
 
-# `until` has the time; it is None if an environment uses a snapshot that shares the table. One
-# table or several: the sentences fit both.
+# `until` has the time; it is None if an environment uses a snapshot that shares the table. The
+# sentences fit one table and several tables.
 _JANITOR = "SQLMesh's janitor removes the data with the last snapshot that shares it"
 
 
 class CleanupTables:
-    """Decides on these tables, and on the ledger's row, which stays until all of them are settled.
+    """The decision on these tables, and on the ledger's row, which stays until all are settled.
 
     `reclaimed`, `kept` and `leftovers` hold the result.
     """

@@ -75,8 +75,7 @@ def collect_table_facts_for_cleanup(
             if reads:
                 used[preview] = environment
     for environment, other in others.items():
-        # The ledger adds what an apply in flight, or a dead one, uses: the state does not have it
-        # yet.
+        # The ledger adds what a running or a dead apply uses: the state does not have it yet.
         tables = _name_tables_to_reclaim(other)
         references.setdefault(environment, []).extend(
             ReclaimSnapshotUse(

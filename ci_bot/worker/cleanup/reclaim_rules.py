@@ -1,12 +1,12 @@
-"""Which physical tables of a removed environment may go. Pure: facts in, a decision out.
+"""Which physical tables of a removed environment may be dropped. Pure: facts in, a decision out.
 
 A snapshot has two tables: the one that prod reads or would read, named by its version, and a
 preview (`__dev`), named by its dev version. They are shared separately: the reader of a changed
 model has the version and the dev version of prod's own snapshot, and prod still never reads its
 preview.
 
-A table goes only if all of this holds: the ledger says that this environment made it and its
-snapshot, nobody else reads it or may return to it, and nobody has pushed the snapshot again.
+A table is dropped only if all of this is true: the ledger says that this environment made it and
+its snapshot, nobody else reads it or may return to it, and nobody has pushed the snapshot again.
 Everything else stays.
 """
 
@@ -20,9 +20,9 @@ from ci_bot.worker.state_store import LedgerRow, LedgerSnapshot
 
 GRACE_MS = 24 * 60 * 60 * 1000
 SnapshotKey = tuple[str, str]
-# The records that go with a snapshot's row in the state: "version": all of its version; "preview":
-# those of its preview only, because others share the version; "row": none, because others share
-# both.
+# The records that are deleted with a snapshot's row in the state: "version": all of its version;
+# "preview": those of its preview only, because others share the version; "row": none, because
+# others share both.
 Forget = Literal["version", "preview", "row"]
 
 NOT_OURS = "another environment made its version first"
@@ -57,7 +57,7 @@ class ReclaimSnapshotFact:
 
 @dataclass(frozen=True)
 class ReclaimSnapshotUse(ReclaimSnapshotFact):
-    """A snapshot that somebody uses, and whether it is the preview that is read."""
+    """A snapshot that somebody uses, and whether this user reads its preview."""
 
     reads_preview: bool
 
@@ -83,11 +83,11 @@ class ReclaimTableFacts:
     """The facts at the moment of the decision.
 
     Args:
-        recorded: The tables that the ledger says were not there before the environment.
+        recorded: The tables that, by the ledger, did not exist before the environment.
         rows: Every row that the state has of the recorded models, whoever made it.
-        names: Of the recorded snapshots that are in the state.
+        names: The table names of the recorded snapshots that are in the state.
         references: Who uses which snapshots: environments, and other rows of the ledger.
-        used: The reader of each table that those read, by table name.
+        used: By table name, one of these users that reads the table.
     """
 
     recorded: Collection[str]
@@ -115,8 +115,8 @@ class ReclaimTableFate:
     """The decision on a removed environment's tables.
 
     Args:
-        forget: Snapshots whose state rows go, and what goes with them.
-        drop: Tables that go.
+        forget: Snapshots whose state rows are deleted, and what is deleted with them.
+        drop: Tables that are dropped.
         keep: Tables that stay.
     """
 
@@ -128,7 +128,7 @@ class ReclaimTableFate:
 def decide_which_tables_to_reclaim(
     row: LedgerRow, facts: ReclaimTableFacts, pushed_before: int
 ) -> ReclaimTableFate:
-    """Decides which tables of a removed environment go now.
+    """Decides which tables of a removed environment are dropped now.
 
     Args:
         pushed_before: A snapshot whose row is newer than this (ms) belongs to someone else now.
@@ -174,7 +174,7 @@ def decide_which_tables_to_reclaim(
 def find_claim_on_reclaimed_table(
     table: str, row: LedgerRow, facts: ReclaimTableFacts
 ) -> str | None:
-    """Finds who started to use a table after the decision to drop it; None if nobody did.
+    """Finds why a table stays, if somebody uses it since the decision to drop it; else None.
 
     The decision deleted its state rows, so a row that exists is a new push, unless it shares the
     preview's name and is known not to read it.
@@ -219,7 +219,8 @@ def is_reclaimed_preview(table: str, row: LedgerRow, facts: ReclaimTableFacts) -
 def inherit_tables_of_removed_environment(
     heir: LedgerRow, row: LedgerRow, kept: Collection[str]
 ) -> LedgerRow | None:
-    """Marks another environment that uses this one's tables as their maker; None if it uses none.
+    """Returns another environment's row, marked as maker of this one's tables; None if it uses
+    none.
 
     Otherwise the last of several environments that share a table would leave it, because the table
     existed before it.
@@ -260,9 +261,12 @@ class _ReclaimTableClaims:
         facts: ReclaimTableFacts,
         ours: Collection[SnapshotKey] = (),
     ) -> _ReclaimTableClaims:
-        """Args:
-        stays: The snapshots whose rows stay, with the reason. ours: Those that the environment
-        made. The previews of these stay with them, because only a row could say that they are gone.
+        """Collects the reasons.
+
+        Args:
+            stays: The snapshots whose rows stay, with the reason.
+            ours: Those that the environment made. Their previews stay with them, because only a row
+                could say that they are gone.
         """
         elsewhere = {use.snapshot_key for use in facts.all_uses}
         tables: dict[tuple[str, str], str] = {}
@@ -290,7 +294,7 @@ class _ReclaimTableClaims:
         return cls(tables, previews, named)
 
     def leave_snapshot(self, item: ReclaimSnapshotFact) -> Forget:
-        """Returns the records that go with the row of a snapshot."""
+        """Returns the records that are deleted with the row of a snapshot."""
         if item.table_key not in self.tables:
             return "version"
         return "row" if item.preview_key in self.previews else "preview"
@@ -298,8 +302,8 @@ class _ReclaimTableClaims:
     def find_claim_on(
         self, table: str, owners: Iterable[tuple[LedgerSnapshot, bool]]
     ) -> str | None:
-        """Finds why a table of these snapshots stays (True: it is their preview); None: it may
-        go.
+        """Finds why a table of these snapshots stays (True: it is their preview); None if it may be
+        dropped.
         """
         for owner, preview in owners:
             why = (

@@ -2,8 +2,9 @@
 
 SQLMesh's own synchronous invalidation drops whole schemas with CASCADE, discards its failures and
 reports views that never existed; so the objects are enumerated, dropped and verified here, and the
-state's record goes last. Until then the record must not expire: the janitor of any `sqlmesh run`
-drops the schema of an expired environment with CASCADE, and a cleanup may be cut off at any moment.
+state's record is deleted last. Until then the record must not expire: the janitor of any
+`sqlmesh run` drops the schema of an expired environment with CASCADE, and a cleanup may be cut off
+at any moment.
 """
 
 from __future__ import annotations
@@ -91,6 +92,9 @@ def separate_views_to_clean_up_from_prod(
         named: The views that state and ledger name; one may be spelled in several ways.
         own_schemas: Whether the environment has its own schemas. With the suffix on the table, the
             schema is prod's and is never dropped.
+
+    Returns:
+        The objects that the cleanup may drop, and the names of the views that are prod's.
     """
     of_prod = list(of_prod)
     taken, places = {view.object_key for view in of_prod}, {view.schema_key for view in of_prod}
@@ -110,7 +114,7 @@ def remove_environment(request: CleanupRequest, ports: CleanupPorts) -> CleanupD
 
     Raises:
         BadInput: the configuration is broken, or the suffix target cannot be cleaned on Spark.
-        Refused: the environment is pinned, or nothing proves that it is ours.
+        RequestRefused: the environment is pinned, or nothing proves that it is ours.
     """
     started = ports.clock.now()
     opened = open_for_cleanup(request, ports)
@@ -255,7 +259,7 @@ class _EnvironmentRemoval:
         """Reads the records of the environment in the state and in the ledger.
 
         Raises:
-            Refused: they do not prove that it is ours, and nobody claims it.
+            RequestRefused: they do not prove that it is ours, and nobody claims it.
         """
         stored, row = read_environment_records_of_ledger(
             self.context.state_sync, self.ledger, self.request.environment
@@ -352,8 +356,8 @@ class _EnvironmentRemoval:
     def _delete_state_record(self, stored: Environment | None, row: LedgerRow | None) -> None:
         """Deletes the state's record, last; keeps it for a retry if a drop of ours failed.
 
-        With foreign objects the record goes although the schema stays: after the record's expiry
-        the janitor of the team's next `sqlmesh run` would drop that schema with CASCADE.
+        With foreign objects the record is deleted although the schema stays: after the record's
+        expiry the janitor of the team's next `sqlmesh run` would drop that schema with CASCADE.
         """
         if stored is not None and (self.foreign or not self.leftovers):
             self.record_removed = sqlmesh_compat.delete_sqlmesh_environment_record(

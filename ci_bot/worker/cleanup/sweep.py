@@ -3,9 +3,9 @@
 The bot sends the two one after the other, because between them it reads from GitHub which pull
 requests are closed, and this process has no access to GitHub.
 
-The survey reads only the state: prod's gaps, tables that nobody reads, and estimates; prod's
-versions of its models, as `sqlmesh run` uses them, and the ledger. No file of the project is
-loaded, and Spark is not started.
+The survey reports prod's gaps, tables that nobody reads, and estimates. It reads only the state:
+prod's versions of its models, as `sqlmesh run` uses them, and the ledger. It loads no file of the
+project, and does not start Spark.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def survey_state_for_sweep(state: StateSync, *, prefix: str, now: int | None = N
     Args:
         state: SQLMesh's state, opened for reading.
         prefix: The prefix of pull requests' environments, which are left out.
-        now: In milliseconds; the clock's time without it.
+        now: In milliseconds; None: the clock's time.
     """
     moment = report_times.read_milliseconds_now() if now is None else now
     missing = sqlmesh_compat.list_missing_sqlmesh_intervals(state, moment - GRACE)
@@ -119,7 +119,7 @@ def survey_state_for_sweep(state: StateSync, *, prefix: str, now: int | None = N
 
 
 def is_estimate_off_in_sweep(expected: float, used: float) -> bool:
-    """Whether an apply cost at least twice as much as expected, or half of it; in hours."""
+    """Whether an apply cost at least twice or at most half the expected executor-hours."""
     low, high = sorted((expected, used))
     return high >= _WORTH_A_WORD_HOURS and high >= _OFF * low
 
@@ -166,7 +166,7 @@ class SweepPorts:
 
     Args:
         stop: Whether the run was asked to stop; checked between two environments.
-        keep: Takes the answer so far, so that a stopped run has reported it.
+        keep: Called with the answer so far, so that a stopped run has reported it.
         now: A clock in seconds.
     """
 
@@ -180,7 +180,7 @@ class SweepPorts:
 def answer_sweep_request(
     request: ListRequest | SweepRequest, ports: SweepPorts
 ) -> EnvironmentList | SweepDocument:
-    """Answers either request."""
+    """Answers a request to list environments, or to sweep them."""
     return (
         list_environments_to_sweep(request, ports)
         if isinstance(request, ListRequest)
@@ -193,7 +193,7 @@ def list_environments_to_sweep(request: ListRequest, ports: SweepPorts) -> Envir
     environments in the ledger under another prefix. Read-only; does not start Spark.
 
     Raises:
-        BadInput, Refused: the configuration or the state cannot be used; see `project`.
+        BadInput, RequestRefused: the configuration or the state cannot be used; see `opening`.
     """
     clock = WorkerPhaseClock(ports.now)
     started = clock.now()
@@ -245,7 +245,7 @@ def _list_found_environments_of_sweep(
     for name in sorted(records.keys() | rows.keys()):
         row, expires_at = rows.get(name), records.get(name)
         if name in records and not does_ledger_describe_stored_environment(row, expires_at):
-            row = None  # it is about one that is gone, and this one is somebody's
+            row = None  # it describes an earlier environment of that name
         left = row if row and name not in records and _has_only_tables_left_to_sweep(row) else None
         found.append(
             FoundEnvironment(

@@ -97,7 +97,7 @@ class BatchMeter:
         self.seconds = 0.0
 
     def start_metering(self) -> None:
-        """Marks the begin of building. Call it after Spark has started."""
+        """Marks the start of building. Call it after Spark has started."""
         self._from = self._now()
         self._run_guarded(self._open_store)
 
@@ -253,7 +253,7 @@ _HOUR, _GIGABYTE = 3_600, 1e9
 
 
 def make_counted_cost(meter: BatchMeter, *, hour_price: Price | None = None) -> ActualCost:
-    """Makes the cost from Spark's counters, from the begin of building to its end."""
+    """Makes the cost from Spark's counters, from the start of building to its end."""
     total, counters = meter.total_allocation(), meter.total_counters()
     hours = total.executors / _HOUR
     return ActualCost(

@@ -96,7 +96,7 @@ def find_range_written_in_event_log(text: str) -> Range | None:
 
 def _parse_range(line: str) -> Range | None:
     if line.lstrip().startswith("PushedFilters"):
-        return None  # cut at a hundred characters, and the conditions say the same
+        return None  # cut after a hundred characters, and the conditions say the same
     lower = [_read_lower_bound(*match) for match in _LOWER.findall(line)]
     upper = [_read_upper_bound(*match) for match in _UPPER.findall(line)]
     if not lower or not upper or max(lower) >= min(upper):
@@ -115,7 +115,7 @@ def _read_upper_bound(operator: str, text: str) -> datetime:
 
 
 def _parse_event_log_moment(text: str) -> tuple[datetime, timedelta]:
-    """Parses a moment, and the smallest step of its format."""
+    """Parses a time; returns it in UTC, and the smallest step of its format."""
     try:
         moment = datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
     except ValueError:
@@ -132,7 +132,7 @@ def _find_first_table_of_spark_plan(text: str) -> str | None:
 
 
 def iterate_event_log_nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Every node of a physical plan."""
+    """Yields every node of a physical plan."""
     waiting = [plan]
     while waiting:
         node = waiting.pop()
@@ -312,8 +312,8 @@ def _list_statement_spans(done: Mapping[int, SqlExecution]) -> list[BusySpan]:
     """Lists the time span of each statement, with the pause before it if no other one ran.
 
     An apply's batches also include the time in which SQLMesh renders the query and writes its
-    state, and Spark analyses and plans it. A log has none of that: a statement begins there when it
-    is planned.
+    state, and Spark analyses and plans it. A log does not show that time: a statement begins there
+    after its planning.
     """
     spans, busy_until = [], float("-inf")
     for number, item in sorted(done.items(), key=lambda pair: pair[1].start):

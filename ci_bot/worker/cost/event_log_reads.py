@@ -1,7 +1,7 @@
-"""Who has read prod's views, as the event logs of Spark tell it. No model is loaded for it.
+"""Who has read prod's views, according to Spark's event logs. No model is loaded for it.
 
-A log is somebody else's text: lines are bounded, what is no event is left out and counted, and of
-all that it says only names of applications, users, models and columns leave.
+A log is somebody else's text: lines have a maximum length, lines that are no event are skipped and
+counted, and only names of applications, users, models and columns are passed on.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ci_bot.worker.project import collect_versions_of_project, make_project_plac
 _NOBODY = "so nobody can have read it"
 DAYS = 90
 _DAY = 86_400
-# Each is an exposure that a person reads, and the file that lists them is bounded, too.
+# A person reads each as an exposure, and the file that lists them has a limit, too.
 MOST_READERS = 500
 _MOST_COLUMNS = 500
 _LONGEST_NAME = 200
@@ -47,7 +47,7 @@ _LONGEST_NAME = 200
 _SCANNED = re.compile(r"([\w$-]+)(?:\.db/|\.)([\w$-]+)__\d{3,10}(?![\w$-]) ?\[([^\]]*)\]")
 _COLUMN = re.compile(r"(.+)#\d+L?")
 _VERSION = re.compile(r"__\d{3,10}$")
-# What a source has filtered by itself is no column of the scan any more.
+# A column that the source itself has filtered is no longer a column of the scan.
 _FILTERED = re.compile(r"\bfilters=([^\]]*?)(?:, groupedBy=|\])")
 _IN_FILTER = re.compile(r"\b([A-Za-z_]\w*) (?:[<>=!]|IS |IN |LIKE |NOT )")
 # A run's number, a date or an identifier in the name of an application.
@@ -58,7 +58,7 @@ Who = tuple[str, str]
 
 @dataclass
 class ModelReadInEventLog:
-    """What of a model was read: its columns, or None if that is all of them or not known."""
+    """What was read from a model: its columns; None if all of them were read or it is not known."""
 
     columns: set[str] | None = field(default_factory=set)
 
@@ -74,7 +74,7 @@ class ModelReadInEventLog:
 
 @dataclass
 class ReaderInEventLog:
-    """What one reader has read, when last, and in how many statements."""
+    """What one reader has read, when it last read, and in how many statements."""
 
     last: float = 0.0
     statements: int = 0
@@ -86,7 +86,7 @@ class ReaderInEventLog:
             self.reads.setdefault(model, ModelReadInEventLog()).add_columns(columns)
 
     def add_activity(self, other: ReaderInEventLog) -> None:
-        """Takes in what another run of the same application has read."""
+        """Adds what another run of the same application has read."""
         self.last = max(self.last, other.last)
         self.statements += other.statements
         self.add_reads({model: read.columns for model, read in other.reads.items()})
@@ -99,8 +99,8 @@ class EventLogReads:
     Attributes:
         models: by physical table without its version, as `schema.table` in lower case.
         oldest: statements before it do not count; seconds since the epoch.
-        malformed: lines that begin as an event and are none.
-        writes: it builds tables of SQLMesh, so it is no reader from outside.
+        malformed: the number of lines that begin like an event and are not one.
+        writes: whether it builds tables of SQLMesh, so it is no reader from outside.
     """
 
     models: Mapping[str, str]
@@ -113,7 +113,7 @@ class EventLogReads:
     activity: ReaderInEventLog = field(default_factory=ReaderInEventLog)
 
     def read_lines(self, lines: Iterable[bytes]) -> None:
-        """Takes the lines of a log, or of the next part of a rolling one."""
+        """Reads the lines of a log, or of the next part of a rolling one."""
         readers: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "SparkListenerLogStart": self._on_log_start,
             "SparkListenerApplicationStart": self._on_application,
@@ -154,12 +154,13 @@ class EventLogReads:
 
 
 def list_scans_in_event_log(plan: Mapping[str, Any]) -> Iterator[tuple[str, list[str] | None]]:
-    """The physical tables that a plan scans, without their versions, and the columns of each.
+    """Yields the physical tables that a plan scans, without their versions, with their columns.
 
-    Previews (`__dev`) are left out: no view of prod shows them.
+    Columns are None if they are not known. Previews (`__dev`) are left out: no view of prod shows
+    them.
 
     Args:
-        plan: `sparkPlanInfo` of the event that a statement has begun.
+        plan: `sparkPlanInfo` of the event that starts a statement.
     """
     for node in iterate_event_log_nodes(plan):
         if "Scan" not in str(node.get("nodeName", "")):
@@ -174,7 +175,7 @@ def list_scans_in_event_log(plan: Mapping[str, Any]) -> Iterator[tuple[str, list
 
 
 def _list_scanned_columns(listed: str, rest: str) -> list[str] | None:
-    """The columns of a scan; None where Spark has cut the list, or a name is not to be read."""
+    """Lists the columns of a scan; None if Spark has cut the list, or a name is not readable."""
     found: list[str] = []
     for item in filter(None, (part.strip() for part in listed.split(","))):
         match = _COLUMN.fullmatch(item)
@@ -187,7 +188,7 @@ def _list_scanned_columns(listed: str, rest: str) -> list[str] | None:
 
 
 def shorten_name_of_event_log_reader(value: object) -> str:
-    """A name of an application or user on one line; of a path the last part alone."""
+    """Shortens the name of an application or user to one line, and a path to its last part."""
     text = " ".join(str(value).split())
     plain = "".join(letter for letter in text if letter.isprintable())
     last = re.split(r"[/\\]", plain.rstrip("/\\"))[-1]
@@ -197,7 +198,7 @@ def shorten_name_of_event_log_reader(value: object) -> str:
 def join_runs_of_event_log_readers(
     found: Mapping[Who, ReaderInEventLog],
 ) -> dict[Who, ReaderInEventLog]:
-    """Applications of one user that differ in numbers alone are runs of one: `export-*`."""
+    """Joins applications of one user whose names differ only in numbers: `export-*`."""
     groups: dict[Who, list[Who]] = {}
     for name, user in found:
         groups.setdefault((_RUN.sub("*", name), user), []).append((name, user))
@@ -211,12 +212,12 @@ def join_runs_of_event_log_readers(
 
 
 def map_physical_tables(infos: Iterable[Any]) -> dict[str, str]:
-    """The model of each physical table of prod's, by `schema.table` without the version.
+    """Maps each physical table of prod, as `schema.table` without the version, to its model.
 
-    Models are called without their catalog if all of them are in one.
+    The models' names have no catalog if all of them are in the same one.
 
     Args:
-        infos: What prod's environment says of its snapshots.
+        infos: The snapshots as prod's environment lists them.
     """
     models = [info for info in infos if info.is_model and not info.is_symbolic]
     names = {info.name: _normalize_column_name_of_log(info.name) for info in models}
@@ -231,7 +232,7 @@ def map_physical_tables(infos: Iterable[Any]) -> dict[str, str]:
 
 
 def _drop_catalog(name: str) -> str:
-    """Schema and table, without the catalog."""
+    """Returns schema and table, without the catalog."""
     return ".".join(name.split(".")[-2:])
 
 
@@ -241,7 +242,7 @@ def _normalize_column_name_of_log(name: str) -> str:
 
 @dataclass
 class ReadersInEventLogs:
-    """What became of the logs, by count, and who reads what."""
+    """The number of logs by result, and what each reader has read."""
 
     counts: Counter[str] = field(default_factory=Counter)
     readers: dict[Who, ReaderInEventLog] = field(default_factory=dict)
@@ -296,7 +297,7 @@ def _read_event_log_parts(files: EventLogFiles, log: EventLog, reads: EventLogRe
 
 
 def _add_application(reads: EventLogReads, found: ReadersInEventLogs) -> str:
-    """Notes what an application has read; gives the word for what became of its log."""
+    """Notes what an application has read; returns the name of the count for its log."""
     if reads.spark is None:
         return "unreadable"
     if not is_readable_event_log_version(reads.spark):
@@ -311,7 +312,7 @@ def _add_application(reads: EventLogReads, found: ReadersInEventLogs) -> str:
 
 
 def list_readers_in_event_logs(request: ExposuresRequest, ports: LearnPorts) -> ExposuresDocument:
-    """Who has read prod's tables in the last 90 days, by the logs in a directory. Read-only.
+    """Lists who has read prod's tables in the last 90 days, from a directory of logs. Read-only.
 
     Raises:
         BadInput: there is no state or no prod yet, or the directory cannot be read.

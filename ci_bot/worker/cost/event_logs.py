@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from sqlmesh.core.context import Context
 
 IN_PROGRESS = ".inprogress"
-# A plan of thousands of columns has some megabytes. What is longer is held by nobody.
+# A plan of thousands of columns has some megabytes. Nothing keeps a longer line in memory.
 MOST_LINE_BYTES = 64 * 1024 * 1024
 _ROLLING = "eventlog_v2_"
 _PART = re.compile(r"^events_(\d+)_")
@@ -118,7 +118,7 @@ def is_compressed_event_log(name: str) -> bool:
 
 
 def _iterate_event_log_lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file; of one that is too long its beginning, which is no event."""
+    """Yields the lines of a file; of a line that is too long its beginning, which is no event."""
     while line := file.readline(MOST_LINE_BYTES):
         yield line
         while len(line) == MOST_LINE_BYTES and not line.endswith(b"\n"):
@@ -190,7 +190,7 @@ class HadoopEventLogFiles:
 
     @contextmanager
     def decompress_log(self, path: str) -> Iterator[str]:
-        """Gives a local file with the plain content of a log, until the end of the block."""
+        """Makes a local file with the plain content of a log, which exists until the block ends."""
         with tempfile.TemporaryDirectory(prefix="event-log-") as directory:
             target = str(Path(directory, "plain"))
             self._copy_file(self._make_hadoop_path(path), target)
@@ -221,7 +221,7 @@ def get_local_path_of_event_logs(directory: str) -> str | None:
 
 
 def make_unreadable_event_logs_error(directory: str, error: Exception) -> BadInput:
-    """Makes the failure of logs that cannot be read."""
+    """Makes the error for logs that cannot be read."""
     known: dict[type[Exception], str] = {
         FileNotFoundError: "it is not there",
         NotADirectoryError: "it is no directory",
@@ -235,7 +235,7 @@ def make_unreadable_event_logs_error(directory: str, error: Exception) -> BadInp
     )
 
 
-# Reads event logs into the ledger: each application once, whatever the state of its log.
+# Reads event logs into the ledger: each application once, in whatever state its log is.
 
 
 # The Spark versions whose logs are tested. Another one may use the same names differently.
@@ -246,7 +246,7 @@ _DAY = 86_400
 
 @dataclass
 class LearnedLogs:
-    """The outcomes of the logs, by count, and why one could not be opened."""
+    """The number of logs by result, and why one could not be opened."""
 
     counts: Counter[str] = field(default_factory=Counter)
     tables: set[str] = field(default_factory=set)
@@ -359,7 +359,7 @@ def _list_judged_writes(
 
 
 def is_readable_event_log_version(version: str | None) -> bool:
-    """Whether logs of this version of Spark were tried."""
+    """Whether logs of this version of Spark are tested."""
     # A vendor adds a suffix of its own: 3.5.1-amzn-0.
     release = parse_release((version or "").partition("-")[0])
     return OLDEST_SPARK <= release[:2] <= NEWEST_SPARK
@@ -439,11 +439,14 @@ def read_directory_of_event_logs(
     ports: LearnPorts,
     read: Callable[[EventLogFiles, str], ReadLogs],
 ) -> ReadLogs:
-    """What somebody makes of a directory's logs, on the file system that it is on.
+    """Calls `read` with the logs of a directory, on the file system that it is on.
 
     Args:
-        settings: Spark's configuration, for file systems that ask who is there.
-        read: Is given the files and the directory's path on them.
+        settings: Spark's configuration, for file systems that need a login.
+        read: Gets the files, and the directory's path on them.
+
+    Returns:
+        The result of `read`.
 
     Raises:
         BadInput: the directory cannot be read.
@@ -468,7 +471,7 @@ def read_directory_of_event_logs(
 
 
 def read_hadoop_settings(context: Context) -> dict[str, str]:
-    """Spark's configuration as the project's gateway has it; empty without Spark."""
+    """Reads Spark's configuration from the project's gateway; empty without Spark."""
     connection = context.config.get_connection(context.selected_gateway)
     if not isinstance(connection, SparkConnectionConfig):
         return {}

@@ -81,7 +81,7 @@ class PlanCostEstimator:
     Args:
         context: SQLMesh's context.
         hour_price: The price of an executor-hour.
-        say: Takes a sentence on each step.
+        say: Called with a sentence about each step.
         stop: Whether the run was asked to stop; the estimate then uses the facts so far.
         probed: The runs of a probe of exactly this plan, by model; the best source.
     """
@@ -199,7 +199,7 @@ class PlanCostEstimator:
         ]
 
     def _list_counted_runs(self, planned: BuiltPlan) -> list[CountedRun]:
-        """Lists the newest counted runs of the project's models: their applies, else prod's own."""
+        """Lists the newest counted runs: of applies, or prod's own for a model without an apply."""
         kinds = {
             self.names.short_name(s.name): describe_plan.name_planned_model_kind(s)
             for s in planned.plan_snapshots.values()
@@ -259,7 +259,7 @@ def estimate_plan_cost(request: EstimateRequest, ports: EstimatePorts) -> Estima
 
     Raises:
         BadInput: there is no prod yet, or the project is not for Spark.
-        Refused: a change has no category.
+        RequestRefused: a change has no category.
         SQLMeshError: the project does not load, or SQLMesh refuses to plan it.
     """
     started = ports.clock.now()

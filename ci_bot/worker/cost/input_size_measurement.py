@@ -1,8 +1,8 @@
 """Measures the input of models' batches: one batch of each, then more of them, as time allows.
 
-What is measured is the query of a batch as it would run now. A table that the plan will build is
-missing or not complete, so prod's table replaces it; columns that prod's table lacks are null.
-Nothing is executed to get the query.
+It measures the query of a batch as it would run now. A table that the plan will build is missing
+or not complete, so prod's table replaces it; columns that prod's table lacks are null. Nothing is
+executed to get the query.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class InputSizeQueries:
 
 
 def _fit_prod_columns(query: exp.Query, parent: Snapshot, prod: Snapshot | None) -> exp.Query:
-    """Gives prod's table of a parent the columns that the parent will have."""
+    """Makes a query read a parent with all columns that it will have; new ones are null."""
     wanted = parent.model.columns_to_types or {}
     there = (prod.model.columns_to_types or {}) if prod is not None else {}
     missing = {name: kind for name, kind in wanted.items() if name not in there}
@@ -193,7 +193,7 @@ def measure_input_sizes(
     Args:
         now: Seconds, of any clock.
         stop: Whether the run was asked to stop; the result then has the sizes so far.
-        log: Takes why a model could not be measured.
+        log: Called with the reason why a model could not be measured.
     """
     end = now() + budget_seconds
     waiting = [(item, spread_batches(item.batches)) for item in models if item.batches]
@@ -213,7 +213,7 @@ def _measure_input_size_of_model(
         size = item.read(span)
     except (
         Exception
-    ) as error:  # of the renderer, of macros, of Spark: it is unknown, whatever it is
+    ) as error:  # of the renderer, macros or Spark: whatever it is, the size is unknown
         log(f"How much {item.model} will read is not known: {extract_sentence_of_error(error)}")
         size = None
     if size is None:
@@ -271,19 +271,19 @@ def read_input_sizes_of_columns(session: Any, path: str) -> Mapping[str, int] | 
 
 # The bytes that Spark will read for a query, from the leaves of its optimized plan. Runs nothing.
 #
-# The number at the plan's root is of no use, because a join multiplies the sizes of its sides
-# there. A leaf's size is that of the files that are left after partitions were pruned, or of the
-# tasks that Iceberg has planned. Only some columns of a file are read. One file's footer has the
-# size of each, because a column of few values takes almost nothing, however wide its type is.
+# The number at the plan's root is useless, because a join multiplies the sizes of its sides there.
+# A leaf's size is that of the files that are left after partitions were pruned, or of the tasks
+# that Iceberg has planned. Only some columns of a file are read. Their sizes come from the footer
+# of one file, because a column of few values takes almost nothing, however wide its type is.
 
 
-# Spark's answer where it has no statistics is Long.MaxValue (spark.sql.defaultSizeInBytes).
+# Spark's answer if it has no statistics is Long.MaxValue (spark.sql.defaultSizeInBytes).
 UNKNOWN_SIZE = 2**60
-# Formats of which Spark reads only the columns that a query needs. Iceberg's scan reports its
+# Formats from which Spark reads only the columns that a query needs. Iceberg's scan reports its
 # columns.
 _COLUMNAR = ("parquet", "orc")
-# Beside the columns: a footer, which Spark reads twice, and what a file system reads ahead. As
-# measured on files of 57 KB and of 1 MB: 27 KB to 34 KB each.
+# What Spark reads of each file besides the columns: a footer, twice, and what a file system reads
+# ahead. Measured on files of 57 KB and of 1 MB: 27 KB to 34 KB each.
 BYTES_OF_A_FILE = 30_000
 _ID = re.compile(r"#(\d+)")
 _SEPARATOR = "\u0001"

@@ -21,7 +21,7 @@ from ci_bot.worker.state_store import ApplyRow, CostLedger, ProdRunRow
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
 
-# The accuracy of our own estimates: each apply's estimate beside its real cost.
+# The accuracy of our own estimates: each apply's estimate, compared with its real cost.
 
 
 # The newest show how good the estimates are now; fewer than five prove nothing.
@@ -55,12 +55,12 @@ def measure_accuracy_of_costs(rows: Iterable[ApplyRow]) -> Accuracy | None:
 
 
 def read_accuracy_of_costs(ledger: CostLedger) -> Accuracy | None:
-    """Measures the accuracy of the ledger's applies."""
+    """Measures the accuracy of the newest applies' estimates; None with fewer than five."""
     return measure_accuracy_of_costs(ledger.list_applies(newest=_LOOKED_AT))
 
 
 def describe_accuracy_of_costs(found: Accuracy) -> str:
-    """ "the last 20 estimates: median error 18 %, 90 % within 41 %"."""
+    """Returns "the last 20 estimates: median error 18 %, 90 % within 41 %", for example."""
     return (
         (
             f"the last {found.estimates} estimates: median error {found.median:.0%}, 90 % within "
@@ -181,11 +181,11 @@ def make_table_key_of_costs(name: str) -> str:
 def make_past_run_cost_in_prod(
     row: ProdRunRow, count: Callable[[int, int], int], whole: bool
 ) -> PastRun:
-    """Makes a run of prod's write; without intervals if the log has no range.
+    """Makes a past run from a write of prod; without intervals if the log has no range.
 
     Args:
-        count: How many intervals lie between two moments, in milliseconds.
-        whole: The table is computed whole each time, which is one interval.
+        count: Counts the intervals between two times, in milliseconds.
+        whole: Whether the table is computed whole each time, which is one interval.
     """
     intervals = 1 if whole else 0
     if not whole and row.start is not None and row.end is not None:
@@ -217,8 +217,8 @@ def add_reused_tables_to_cost(
 ) -> Cost:
     """Adds prod's tables that the plan needs and does not build to the cost.
 
-    These are tables of the changed models and of all that they read: a separate environment would
-    have to build each. Their cost is known if they have runs.
+    These are tables of the changed models and of all models that they read: a separate environment
+    would have to build each. Their cost is known if they have runs.
 
     Args:
         built: The models that the plan builds, as reports name them.

@@ -1,12 +1,12 @@
-"""The expected cost of planned work, from what the ledger knows of the same models; and the part of
-a plan that a probe builds to learn more: the newest batch of each model whose batches are alike.
+"""The expected cost of planned work, from the ledger's runs of the same models; and the part of a
+plan that a probe builds to learn more: the newest batch of each model whose batches are similar.
 
 An executor-hour is one executor occupied for an hour. A model's own applies are the best source;
 next are prod's own runs of it, from Spark's event logs; last is its input size, if Spark has
 started. A model without a source is unknown, and no sum includes it.
 
 A batch predicts the others only if it does not depend on them and all its inputs exist already. For
-every other model the report says why there is none.
+every other model the report gives the reason why it was not probed.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def is_cost_from_long_build(ledger: CostLedger) -> bool:
 
 
 def read_row_counts_for_cost(ledger: CostLedger, models: Collection[str]) -> dict[str, int]:
-    """Reads the rows that the newest apply counted of each of these models, if one did."""
+    """Reads how many rows the newest apply counted in each of these models, if any did."""
     found: dict[str, int] = {}
     for run in ledger.list_runs(models):
         if run.rows is not None:
@@ -142,8 +142,8 @@ def predict_plan_cost(
 ) -> Cost:
     """Predicts the cost of `work`.
 
-    A table without a source is listed as unknown; hours and price are then a lower bound, of the
-    others. If all are unknown, so are hours and price.
+    A table without a source is listed as unknown; then hours and price are a lower bound, because
+    they are those of the other tables. If all are unknown, so are hours and price.
 
     Args:
         hour_price: The price of an executor-hour.
@@ -290,13 +290,13 @@ def find_cost_budget_failure(
     after_merge: Cost | None = None,
     what: str = "Building",
 ) -> Failure | None:
-    """Makes the failure of an estimate above the limit; None if it is not known to be above.
+    """Makes the failure if a cost is above the limit; None if none is known to be above.
 
     Args:
         cost: The cost of building the environment.
         hours: The most executor-hours that building either may take; None: no limit.
         after_merge: The cost of prod's work after the merge; None: not known.
-        what: the action on the environment, as the begin of a sentence.
+        what: the action on the environment, as the start of a sentence.
     """
     here, there = (
         cost.find_hours_above(hours),
@@ -413,8 +413,8 @@ def choose_cost_probe(planned: BuiltPlan, missing: Missing, names: MessageNames)
 def choose_newest_batch_for_cost_probe(snapshot: Snapshot, ranges: Sequence[Interval]) -> Interval:
     """Chooses the newest `batch_size` missing intervals that are adjacent.
 
-    Counted from the end: SQLMesh's own last batch may be one interval of thirty, which costs little
-    more than its start. The rest is one batch less than without the probe.
+    They are counted from the end: SQLMesh's own last batch may be one interval of thirty, which
+    costs little more than starting it. After the probe, one batch less is left to build.
     """
     start, end = merge_intervals(list(ranges))[-1]
     size = snapshot.node.batch_size

@@ -126,8 +126,8 @@ def _predict_cost_of_longer_batches(
 ) -> ExpectedCost:
     """Predicts batches that are longer than all known ones.
 
-    At least the cost of as many short batches, and at most that of as many intervals. Which is
-    nearer depends on the share of a run that its bytes took.
+    They cost at least as much as the same number of short batches, and at most as much as the same
+    number of intervals. Which is nearer depends on the share of a run that its bytes took.
     """
     found = [_predict_cost_of_longer_batch(run, intervals, batches, others) for run in runs]
     middle = median(each.middle for each in found)
@@ -258,8 +258,9 @@ class UpstreamGrowthForCost:
     def compute_input_growth(self, run: RunRow) -> float:
         """Returns the factor by which a model will read more than in `run`; 1.0 if not known.
 
-        It differs from 1.0 only if the plan makes, and the run's own apply built, a table that it
-        reads. The input from other tables stays: the bytes read beyond those written then.
+        It differs from 1.0 only if the plan makes a table that the model reads, and the run's own
+        apply built it. The input from other tables stays the same: the bytes read beyond those
+        written then.
         """
         above = self.tables.get(run.model, frozenset())
         apply = self._applied_runs[run.environment, run.at]
@@ -349,7 +350,7 @@ class CountedRun:
 def estimate_cost_by_input_size(
     model: str, size: InputSize, seen: Sequence[CountedRun]
 ) -> BySize | None:
-    """Estimates the cost of building the model; None if no run is similar.
+    """Estimates the cost of building the model; None if no run is similar, or all are too small.
 
     Args:
         seen: The project's runs.

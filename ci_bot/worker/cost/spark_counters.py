@@ -1,7 +1,7 @@
-"""Spark's counters of stages and executors, in the words of its REST API.
+"""Spark's counters of stages and executors, with the names of its REST API.
 
-The fields are those of https://spark.apache.org/docs/latest/monitoring.html#rest-api, of which
-Spark promises that none is removed; one that is not there counts as nothing.
+The fields are those of https://spark.apache.org/docs/latest/monitoring.html#rest-api. Spark
+promises not to remove any of them; a missing field counts as zero.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any, TypedDict
 
 from ci_bot.protocol.cost import Counters
 
-# Whose the executors were, and for how long: exact where they come and go.
+# Which work occupied the executors, and for how long: exact even if executors come and go.
 #
-# Times are seconds since the epoch, as the driver's clock has them.
+# Times are seconds since the epoch, by the driver's clock.
 
 
-# Spark's clock counts milliseconds; what is shorter has no rate of its own.
+# Spark's clock counts milliseconds; shorter work has no rate of its own.
 _TICK_SECONDS = 0.001
 
 
 @dataclass(frozen=True)
 class ExecutorSpan:
-    """One executor, from when it was there until it went; None: it is still there."""
+    """One executor: when it was added, and when it was removed (None: it still runs)."""
 
     added: float
     removed: float | None
@@ -36,7 +36,7 @@ class BusySpan:
     """A piece of work: its time span, and the task time that it used.
 
     Attributes:
-        key: whose work it is.
+        key: identifies the work.
         used: seconds of tasks.
     """
 
@@ -158,7 +158,8 @@ def add_cost_counters(items: Sequence[Counters]) -> Counters:
 def read_executors(items: Iterable[Mapping[str, Any]]) -> dict[str, ExecutorSpan]:
     """Reads the executors by id. The driver counts only if there is no other, in local mode.
 
-    Their times are milliseconds since the epoch.
+    Args:
+        items: Executors as in Spark's REST API; their times are milliseconds since the epoch.
     """
     known = {
         str(item["id"]): ExecutorSpan(
@@ -169,7 +170,7 @@ def read_executors(items: Iterable[Mapping[str, Any]]) -> dict[str, ExecutorSpan
         for item in items
     }
     others = {name: executor for name, executor in known.items() if name != _DRIVER}
-    # A cluster's driver has no cores for tasks, also when its executors are gone.
+    # A cluster's driver has no cores for tasks, even if its executors are gone.
     return others or {name: executor for name, executor in known.items() if executor.cores}
 
 

@@ -40,7 +40,7 @@ def check_keys_of_bundled_bot(context: Context, first: Path) -> Iterator[Project
     without keys.
 
     Args:
-        first: the directory of the project whose settings hold.
+        first: the directory of the project whose settings apply.
     """
     bot = getattr(context.config, "cicd_bot", None)
     if bot is not None:
@@ -110,7 +110,7 @@ def _show_bundled_bot_value(value: Any) -> str:
 
 
 def _check_bundled_bot_environment(text: str, value: Any) -> KeyVerdict:
-    """Checks the environment name: only a value that needs no code to read counts."""
+    """Checks the environment name: only a value that can be read without running code counts."""
     plain = read_written_prefix(text)
     if plain.prefix is not None:
         return (

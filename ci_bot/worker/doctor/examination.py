@@ -1,7 +1,7 @@
-"""`ci-bot doctor`: every part that the other activities need, checked and left as it is.
+"""`ci-bot doctor`: checks every part that the other activities need, and changes nothing.
 
-Nothing is created, neither in the state nor in the warehouse. A check that raises is a finding, not
-the end, so that one run names everything that is wrong.
+It creates nothing in the state or in the warehouse. A check that raises is a finding and does not
+end the run, so that one run names everything that is wrong.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ if TYPE_CHECKING:
 
 
 _FOLDER = Path(".github") / "workflows"
-# This action, or its directory for reviews, by whoever publishes it.
+# This action, or its directory for reviews, from any publisher.
 _USES = re.compile(r"[\w.-]+/sqlmesh-plan-review(?:/review)?@")
 
-# The one with Spark, which alone can build.
+# The action with Spark, because only this one can build.
 _BUILDS = re.compile(r"[\w.-]+/sqlmesh-plan-review@")
 _PLACEHOLDER = "@" + "0" * 40
 _LARGEST = 1_000_000
-# `/sqlmesh` in a comment starts another workflow, by the token of the job that reads the comment.
+# `/sqlmesh` in a comment starts another workflow, with the token of the job that reads the comment.
 _STARTED_BY_A_JOB = "workflow_dispatch"
 
 
@@ -182,7 +182,7 @@ class DoctorExamination:
         self.ports = ports
         self.place = make_project_place(request, request.projects)
         self.checks: list[ProjectCheck] = []
-        self.context: Context  # from `_read_configuration` on, without which no other check runs
+        self.context: Context  # set by `_check_configuration`, without which no other check runs
         self.state: StateSync | None = None
         self.facts: ProjectStateFacts | None = None
         self.prod: Environment | None = None
@@ -385,7 +385,7 @@ class DoctorExamination:
         )
 
     def _list_lfs_pointers(self) -> list[str]:
-        """Lists the seeds and loaded files of which the checkout has only an LFS pointer."""
+        """Lists the seeds and loaded files for which the checkout has only an LFS pointer."""
         seeds = list_seed_files_of_project(self.context.models.values())
         found = list_lfs_pointers([*load_trace.list_files_in_load_trace(), *seeds])
         return [name_file_in_message(path, self.place.repository) for path in found]

@@ -122,7 +122,7 @@ def list_prod_views_for_doctor(context: Context, prod: Any) -> list[SparkRelatio
 
 
 def check_catalog_supports_views(context: Context, known: Sequence[SparkRelation]) -> ProjectCheck:
-    """Checks whether the catalog supports views, of which every environment consists."""
+    """Checks whether the catalog supports views, because every environment consists of views."""
     catalog = (
         known[0].catalog if known else str(sqlmesh_compat.read_default_catalog_of_sqlmesh(context))
     )
@@ -191,10 +191,10 @@ def check_spark_rights(context: Context, known: Sequence[SparkRelation]) -> Proj
     )
 
 
-# Files that the gateway's settings require beside Spark: jars, and credentials of a cloud.
+# Files that the gateway's settings require besides Spark: jars, and credentials of a cloud.
 #
 # Spark's error names a missing class, but no jar; some clients retry a store without credentials
-# for minutes. So both are checked before, in files and variables.
+# for minutes. So both are checked before Spark starts, in files and variables.
 
 
 _CLASS_SETTING = re.compile(
@@ -227,11 +227,11 @@ _PLACE = re.compile(r"(?P<scheme>s3a?n?|abfss?|wasbs?|gs)://")
 
 @dataclass(frozen=True)
 class _CloudCredentials:
-    """Where a cloud's clients find credentials.
+    """The places where a cloud's clients find credentials.
 
     Attributes:
         settings: Prefixes of settings with credentials, without `spark.hadoop.`.
-        variables: Environment variables of which one is enough.
+        variables: Environment variables; one of them is enough.
         files: Those of the variables that name a file.
     """
 

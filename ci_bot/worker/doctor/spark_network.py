@@ -42,9 +42,9 @@ class NetworkFacts:
     """Checks of the network from this machine.
 
     Attributes:
-        reach: Why a host and port do not answer; None if they do.
-        addresses: The addresses of a name; empty if it does not resolve.
-        listen: Why this machine cannot listen on an address; None if it can.
+        reach: Returns why a host and port do not answer; None if they do.
+        addresses: Returns the addresses of a name; empty if it does not resolve.
+        listen: Returns why this machine cannot listen on an address; None if it can.
     """
 
     reach: Callable[[str, int], str | None]
@@ -66,7 +66,7 @@ class NetworkEndpoint:
 def check_spark_network(
     settings: SparkSettings, environ: Mapping[str, str], network: NetworkFacts
 ) -> Iterator[ProjectCheck]:
-    """Checks each server that these settings name; yields nothing for Spark in this process alone.
+    """Checks each server that these settings name; none for a Spark in this process alone.
 
     Args:
         settings: The session's settings: `spark.*`.

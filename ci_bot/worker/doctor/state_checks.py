@@ -142,7 +142,7 @@ def check_python_of_prod_models(
 
     Args:
         context: The context of the loaded project.
-        version: The Python that this runs on.
+        version: The version of Python that this run has.
     """
     stored = state.get_environment(c.PROD)
     if stored is None:
@@ -176,7 +176,7 @@ def check_ledger_is_readable(state: StateSync) -> ProjectCheck | None:
 
 
 def check_estimate_accuracy(state: StateSync) -> ProjectCheck:
-    """Reports the accuracy of cost estimates; it needs at least five."""
+    """Reports the accuracy of cost estimates; it needs at least five estimates."""
     found = read_accuracy_of_costs(CostLedger(sqlmesh_compat.unwrap_sqlmesh_state_adapter(state)))
     message = (
         describe_accuracy_of_costs(found)

@@ -25,7 +25,7 @@ MAX_DIRECTORIES = 2_000
 # A model's name is one of the first properties of its MODEL block.
 _MOST_BYTES_OF_MODEL_BLOCK = 64_000
 _NO_NAME = re.compile(r"cannot import name '(?P<name>[^']+)' from '(?P<module>[^']+)'")
-# SQLMesh names the library by its driver, and the extra that brings it beside it.
+# SQLMesh names the library by its driver, and next to it the extra that brings the library.
 _NO_ENGINE = re.compile(
     r"Failed to import the '(?P<engine>[^']+)' engine library"
     r"(?:.*?sqlmesh\[(?P<extra>[^\]\s]+)\])?",
@@ -49,7 +49,7 @@ class LoadCause:
 
     Attributes:
         path: the file, relative to the tree's root.
-        message: a sentence that takes the place of the exception's own text.
+        message: a sentence that replaces the exception's own text.
     """
 
     path: str | None = None
@@ -127,7 +127,7 @@ def _explain_cause(error: BaseException, root: Path) -> LoadCause | None:
 def _explain_missing_engine(
     name: str, extra: str | None, chain: Iterable[BaseException]
 ) -> LoadCause:
-    """Explains a missing library: SQLMesh imports that of every gateway, selected or not.
+    """Explains a missing library: SQLMesh imports the one of every gateway, selected or not.
 
     Args:
         extra: SQLMesh's own extra that brings the library, from its message.
@@ -209,7 +209,7 @@ def _explain_missing_name(error: BaseException, root: Path) -> LoadCause | None:
     top = found["module"].partition(".")[0]
     file = getattr(sys.modules.get(top), "__file__", None)
     if file is None or Path(file).is_relative_to(root):
-        return None  # the project's own module: Python's words say it all
+        return None  # the project's own module: Python's own message is enough
     return LoadCause(
         path,
         line,
@@ -249,7 +249,7 @@ def _explain_input_request(error: BaseException, root: Path) -> LoadCause | None
 
 
 def _is_out_of_processes(error: BaseException) -> bool:
-    """What Python raises if the kernel starts no process, or no thread."""
+    """Whether Python raised the error because the kernel starts no more processes or threads."""
     if isinstance(error, BlockingIOError):
         return error.errno == errno.EAGAIN and error.filename is None
     return isinstance(error, RuntimeError) and str(error) == "can't start new thread"
@@ -300,7 +300,7 @@ def _explain_missing_file(error: BaseException, name: str, root: Path) -> LoadCa
 
 
 def _explain_model_file(error: BaseException, root: Path) -> LoadCause | None:
-    """Explains a file of a model that Python cannot decode, or whose model has another file."""
+    """Explains a model's file that Python cannot decode, or whose model another file declares."""
     text = str(error)
     named = _MODEL_FILE.search(text)
     path = _make_relative_path(named["file"], root) if named is not None else None

@@ -1,6 +1,6 @@
 """How reports write models and files.
 
-Each worker imports it before it knows what it is asked for, so it imports nothing of SQLMesh.
+Each worker imports it before it knows its request, so this module does not import SQLMesh.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _QUOTE = '[`"]?'
 
 
 class VersionedInMessages(Protocol):
-    """A snapshot with a version, or what the state keeps of one."""
+    """A snapshot with a version, or the state's record of one."""
 
     @property
     def name(self) -> str: ...
@@ -27,7 +27,7 @@ class VersionedInMessages(Protocol):
     def dev_version(self) -> str: ...
 
     def table_name(self, is_deployable: bool = True) -> str:
-        """Its physical table."""
+        """Returns the name of its physical table."""
         ...
 
 
@@ -58,7 +58,8 @@ class MessageNames:
         """Returns the short name of a snapshot's physical table; `deployable`: the one that prod
         reuses.
 
-        A report names each up to eight times, and SQLMesh parses and writes SQL for it each time.
+        A report names each up to eight times, and SQLMesh parses and writes SQL for it each time,
+        so the names are kept.
         """
         key = (snapshot.name, snapshot.version, snapshot.dev_version, deployable)
         if key not in self._tables:
@@ -66,18 +67,18 @@ class MessageNames:
         return self._tables[key]
 
     def shorten_in_text(self, text: str) -> str:
-        """Shortens the model names in a text, SQL or ours."""
+        """Shortens the model names in a text: in SQL, or in a sentence of ours."""
         return self._inside.sub("", text) if self._prefix else text
 
 
 def name_file_in_message(path: Path, repository: Path) -> str:
-    """Returns a file relative to the repository, or its whole path if it lies elsewhere."""
+    """Returns a file relative to the repository, or its whole path if it is elsewhere."""
     inside = path.is_relative_to(repository)
     return make_readable_path(str(path.relative_to(repository)) if inside else str(path))
 
 
 def name_file_in_message_or_last_part(path: Path | str | None, repository: Path) -> str | None:
-    """Returns a file relative to the repository, or its last part if it lies elsewhere; None for
+    """Returns a file relative to the repository, or its last part if it is elsewhere; None for
     None.
     """
     if path is None:

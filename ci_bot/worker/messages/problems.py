@@ -1,7 +1,7 @@
-"""From the exceptions of SQLMesh, Spark and a state database to one sentence, a place in the code,
+"""Turns exceptions of SQLMesh, Spark and a state database into one sentence, a place in the code,
 and a next step that fits the cause.
 
-Each worker imports it before it knows what it is asked for, so it imports nothing of SQLMesh.
+Each worker imports it before it knows its request, so this module does not import SQLMesh.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ci_bot.worker.messages.load_failures import find_load_cause, iterate_causes
 from ci_bot.worker.messages.names import name_file_in_message
 from ci_bot.worker.runtime import java
 
-# A chain longer than this is a loop or noise; the root is found well before.
+# The most lines that are shown of a message.
 MAX_LINES = 15
 LINE_NUMBER = re.compile(r"\b[Ll]ine[: ]+(\d+)")
 # SQLGlot's parser quotes the word at which it stopped as a dump of the whole token; the end of a
@@ -46,7 +46,7 @@ _STACK = re.compile(r"\s*(?:JVM stacktrace:|at [\w.$/<>]+\(|\.\.\. \d+ more)")
 
 
 class MacroRefusedError(Exception):
-    """SQL in a macro's argument would have run as Python.
+    """The error for SQL in a macro's argument that would have run as Python.
 
     Args:
         effect: Its effect, as `sqlmesh_compat.macro_code.find_objection_to_macro_code` describes
@@ -62,15 +62,15 @@ class MacroRefusedError(Exception):
 def find_message_of_macro_refusal(error: BaseException) -> str | None:
     """Finds the sentence of a macro refusal that led to `error`; None if none did.
 
-    It searches the text, because SQLMesh wraps the refusal in other exceptions, and those of a
-    forked loader lose their causes.
+    It searches the text, because SQLMesh wraps the refusal in other exceptions, and exceptions from
+    a forked loader lose their causes.
     """
     found = re.search(rf"{_MACRO_REFUSED}: [^\n]*", str(error))
     return found.group(0) if found else None
 
 
 class NotLoaded(BotError):
-    """The project does not load.
+    """The error for a project that does not load.
 
     Args:
         failures: The failures, in the contract's form; the first is this error's message.
@@ -284,7 +284,7 @@ _TLS = (
 )
 # The first match gives the hint. The texts are those of psycopg2, pymysql, pymssql and Python.
 _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
-    # The account may be right: the server has no rule for it without TLS. "SSL off" before 14.
+    # The account may be right: the server has no rule for it without TLS ("SSL off" before 14).
     (re.compile(r"no pg_hba\.conf entry .*(?:no encryption|SSL off)", re.IGNORECASE), _TLS),
     (
         re.compile(
@@ -352,6 +352,9 @@ def make_state_error(
         engine: The kind of database.
         projects: The projects' directories, whose configuration names the variables.
         environ: The variables of this run.
+
+    Returns:
+        `RequestRefused` if another process has locked a DuckDB file, else `BadInput`.
     """
     text = str(error)
     if _LOCKED.search(text):
@@ -459,7 +462,7 @@ _NEVER = "This action never migrates a state."
 
 
 def make_other_version_error(written_by: str, schema: int, *, installed: str) -> BadInput:
-    """Makes the refusal of a review, an apply or a cleanup (exit 2).
+    """Makes the failure for a state that another version of SQLMesh wrote (exit code 2).
 
     Args:
         written_by: The version of SQLMesh that the state names.

@@ -41,7 +41,7 @@ _DEFINING = (".sql", ".py", ".yaml", ".yml")
 # A path without an extension may be a link or a submodule, with models below it. These names are
 # neither.
 _PLAIN_FILES = re.compile(r"^(?:\..*|LICEN[CS]E|NOTICE|CODEOWNERS|[A-Z]\w*file)$")
-# Names that are computed: of blueprints, by macros, or from the path of the file.
+# Signs of names that are computed: by blueprints, by macros, or from the path of the file.
 _COMPUTED = re.compile(r"@\{|\bblueprints\b|\bname\s+@", re.IGNORECASE)
 _DECORATOR = re.compile(r"@(?:\w+\.)*model\b")
 _NAMED_DECORATOR = re.compile(r"@(?:\w+\.)*model\(\s*(?:name\s*=\s*)?[\"']")
@@ -92,7 +92,7 @@ def list_schemas_of_models(names: Iterable[str]) -> frozenset[str]:
 
 
 def is_in_foreign_schema(name: str, schemas: Collection[str]) -> bool:
-    """Whether a model lies in a schema that holds none of the project's models."""
+    """Whether a model is in a schema that holds none of the project's models."""
     return _cut_planned_name_to_schema(name) not in schemas
 
 
@@ -382,7 +382,7 @@ def _count_planned_months(start: int, end: int) -> int:
 
 
 def count_planned_batches(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
-    """Counts the statements that fill the ranges: by the model's batch_size, else one a range."""
+    """Counts the statements that fill the ranges: by the model's batch_size, else one per range."""
     ranges = merge_intervals(list(intervals))
     size = snapshot.node.batch_size if snapshot.is_model else None
     if not size:
@@ -397,7 +397,7 @@ def list_planned_restatements(
     backfill.
 
     Args:
-        users: The other environments that use what is restated, by fully qualified name.
+        users: The other environments that use a restated model, by its fully qualified name.
     """
     if not planned.flags.restate_models:
         return []

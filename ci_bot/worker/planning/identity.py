@@ -1,4 +1,4 @@
-"""A plan's identity, equal whenever and wherever it is made: the facts whose hash is its id."""
+"""A plan's identity, equal at any time and in any place: its id is the hash of these facts."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def identify_plan(
     """Makes the plan's identity from the environment's final content, not from the remaining work.
 
     Args:
-        repository: Root of the checkout. Statements have this path removed: a `config.py` may write
-            it, and each run copies the checkout to another place.
+        repository: Root of the checkout. Its path is removed from statements: a `config.py` may
+            write it, and each run copies the checkout to another place.
     """
     plan = planned.plan
     environment = plan.environment

@@ -1,4 +1,4 @@
-"""From a loaded project to a plan that is pinned in time and compared with prod."""
+"""Makes a plan of a loaded project that is pinned in time and compared with prod."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 def make_evaluatable_plan(plan: Plan, state_reader: StateReader) -> EvaluatablePlan:
     """Makes the plan that SQLMesh evaluates. Reads the state; writes nothing.
 
-    SQLMesh runs changed audits on data that is there already for new snapshots only, and an apply
-    records its snapshots before it runs them. After such an audit stops an apply, the next try
-    would promote without that audit. So a snapshot with a metadata change counts as new until the
-    environment has it. (`PlanStagesBuilder._get_audit_only_snapshots`)
+    SQLMesh runs changed audits on existing data only for new snapshots, and an apply records its
+    snapshots before it runs them. If such an audit stops an apply, the next try would promote
+    without that audit. So a snapshot with a metadata change counts as new until the environment has
+    it. (`PlanStagesBuilder._get_audit_only_snapshots`)
     """
     found = plan.to_evaluatable()
     unproven = _list_unproven_intervals_of_plan(plan, found, state_reader)
@@ -154,8 +154,8 @@ class BuiltPlan:
         )
 
     def list_missing(self) -> dict[SnapshotId, list[Interval]]:
-        """Lists the intervals that are still to build. Building the plan's stages and applying
-        change it.
+        """Lists the intervals that are still to be built. They change when the plan's stages are
+        built, and when it is applied.
         """
         return {item.snapshot_id: list(item.intervals) for item in self.plan.missing_intervals}
 
@@ -273,8 +273,8 @@ def _note_intervals_longer_than_plan(
 
 
 def list_planned_models_without_data(plan: Plan) -> list[str]:
-    """Lists changed incremental models with their own table of which the plan builds nothing, and
-    of which nothing was built before.
+    """Lists changed incremental models with their own table for which the plan builds nothing, and
+    for which nothing was built before; by name.
     """
     diff, wanted = plan.context_diff, {item.snapshot_id for item in plan.missing_intervals}
     return sorted(
@@ -304,10 +304,11 @@ def plan_changes_nothing(plan: Plan) -> bool:
 
 
 def list_planned_models_with_upstream(plan: Plan) -> set[str]:
-    """Lists the changed models and all that they read, by name, as SQLMesh itself would backfill.
+    """Lists the changed models and all models that they read, by name, as SQLMesh backfills them by
+    default.
 
-    With include-unmodified SQLMesh backfills the whole project; views need no data of their own.
-    With a restatement it backfills only that, whether the other changes are built or not.
+    With include-unmodified SQLMesh would backfill the whole project, although views need no data of
+    their own. With a restatement it would backfill only that, even if other changes are not built.
     """
     diff = plan.context_diff
     by_id = plan.snapshots
@@ -335,7 +336,7 @@ def find_prod_frontier_of_plan(context: Context) -> int | None:
     ends = [
         report_times.to_milliseconds(end)
         for name, end in sqlmesh_compat.read_prod_interval_ends_of_sqlmesh(context).items()
-        if name not in seeds  # a seed ends when it was loaded, which bounds nothing
+        if name not in seeds  # a seed's data ends when it was loaded, which is no limit
     ]
     return max(ends) if ends else None
 
@@ -437,7 +438,7 @@ def copy_planned_snapshot_without_intervals(snapshot: Snapshot) -> Snapshot:
 def list_missing_intervals_of_plan(
     planned: BuiltPlan, wanted: Iterable[Snapshot], ends: Mapping[str, datetime] | None
 ) -> dict[SnapshotId, list[Interval]]:
-    """Lists the intervals that the plan would build of `wanted`: copies of its snapshots whose
+    """Lists the intervals that the plan would build for `wanted`: copies of its snapshots whose
     intervals may differ.
 
     Args:
@@ -467,10 +468,10 @@ def list_missing_intervals_of_plan(
 
 
 class _WantedSnapshotsOfPlan(dict[SnapshotId, Snapshot]):
-    """A plan's snapshots, of which SQLMesh goes through the wanted ones only.
+    """A plan's snapshots; a loop of SQLMesh over them goes through the wanted ones only.
 
-    It looks the others up, because a model without a start begins where its parents begin.
-    (`missing_intervals`)
+    SQLMesh still looks up the others, because a model without a start begins when its parents
+    begin. (`missing_intervals`)
     """
 
     def __init__(
@@ -486,8 +487,8 @@ class _WantedSnapshotsOfPlan(dict[SnapshotId, Snapshot]):
 def build_stages_of_plan(context: Context, planned: BuiltPlan) -> list[PlanStage]:
     """Builds the stages of an apply, in order. Reads the state; writes nothing.
 
-    Building them refreshes and clears intervals on the plan's snapshots, so compute all that reads
-    those intervals first.
+    Building them refreshes and clears intervals on the plan's snapshots, so first compute
+    everything that reads those intervals.
     """
     stages: list[PlanStage] = build_plan_stages(
         make_evaluatable_plan(planned.plan, context.state_reader),

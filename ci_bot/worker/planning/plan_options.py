@@ -1,8 +1,9 @@
 """The options that a plan is made with, and the source of each. Pure.
 
 The run's inputs come first. Then come the keys under `cicd_bot:`, which the project writes for
-SQLMesh's own bot: a team can switch without a change. That bot's defaults do not hold here. Then
-comes the project's `plan:`. A review and an apply both resolve their options here, once each.
+SQLMesh's own bot, so that a team can switch without a change; that bot's defaults do not apply
+here. Then comes the project's `plan:`. A review and an apply both resolve their options here, once
+each.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class PlanOptions:
 
     Attributes:
         start, end: as they were given; None if nobody gave them.
-        categorizer: how SQLMesh categorizes changes by itself; None: as `plan:` says.
+        categorizer: how SQLMesh categorizes changes automatically; None: as in `plan:`.
         said: every option that was given, with its source.
     """
 
@@ -69,7 +70,7 @@ def resolve_plan_options(
     pinned: bool = False,
     head_branch: str | None = None,
 ) -> PlanOptions:
-    """Resolves the options that hold.
+    """Resolves the options that apply.
 
     Args:
         given: the run's inputs.
@@ -136,7 +137,7 @@ def resolve_plan_options(
 
 
 class _PlanOptionChooser:
-    """Chooses the source of each option, and notes it in `said`."""
+    """The choice of each option's source, which is noted in `said`."""
 
     def __init__(self, settings: PlanSettings, given: Source = "input") -> None:
         self._bot = settings.bot
@@ -158,7 +159,7 @@ class _PlanOptionChooser:
         """Reads a key as a number of intervals.
 
         Raises:
-            BadInput: it is none.
+            BadInput: it is not a number from 0 to `MOST_INTERVALS`.
         """
         name, value = self.read_written(key)
         if value is not None and not 0 <= value <= MOST_INTERVALS:
@@ -192,7 +193,7 @@ class _PlanOptionChooser:
 def _is_plan_forward_only_by_branch(bot: Mapping[str, Any], head_branch: str | None) -> bool | None:
     """Whether the branch's name makes the plan forward-only; None if it decides nothing."""
     suffix = bot.get("forward_only_branch_suffix")
-    # With an empty one SQLMesh's bot takes its default; every name would end with it.
+    # If the suffix is empty, SQLMesh's bot uses its default, because every name ends with "".
     return True if suffix and head_branch and head_branch.endswith(suffix) else None
 
 
@@ -225,10 +226,10 @@ _FQN = re.compile(r"""'?((?:"[^"'\n]+"\.)+"[^"'\n]+")'?""")
 
 
 class PlanRefusedError(PlanError):
-    """SQLMesh refuses to plan a project that loads.
+    """The error if SQLMesh refuses to plan a project that loads.
 
     Args:
-        models: those that the refusal is about, by their names in reports; the first is its cause.
+        models: those that the refusal is about, by their names in reports; the first is the cause.
     """
 
     def __init__(self, message: str, models: Sequence[str] = ()) -> None:
@@ -241,7 +242,7 @@ def read_plan_options_of_request(
     request: ReviewRequest | ApplyRequest | EstimateRequest,
     settings: PlanSettings,
 ) -> PlanOptions:
-    """Resolves the options of the request and the project, and teaches the context `git:`
+    """Resolves the options of the request and the project, and makes the context understand `git:`
     selections.
 
     Raises:
@@ -303,13 +304,13 @@ def _check_selection_of_plan(context: Context, name: str, text: str) -> None:
     """Checks that SQLMesh can read a selection, and that its git branch (`git:main`) exists.
 
     Raises:
-        BadInput: it cannot.
+        BadInput: SQLMesh cannot read it, or the branch is not known.
     """
     try:
         sqlmesh_compat.expand_sqlmesh_selection(context, text)
     except BotError:
         raise
-    except Exception as error:  # its parser, its git and deep nesting each raise their own
+    except Exception as error:  # its parser, its git and deep nesting raise their own errors
         why = extract_headline_of_error(error).partition(": ")[0]
         raise BadInput(
             f"`{name}` cannot be {quote_value(text)}: {why}.",
@@ -404,7 +405,7 @@ def check_restated_models_of_plan(plan: Plan, wanted: Sequence[str], names: Mess
         wanted: The values of `restate-model`; none: nothing is restated.
 
     Raises:
-        BadInput: a version is prod's.
+        BadInput: the environment has no version of its own of a model.
     """
     if not wanted:
         return

@@ -1,6 +1,6 @@
 """The stages of a plan as sentences.
 
-The sentences are what `plan --explain` prints, complete and without elision. SQLMesh's own
+The sentences are those of `plan --explain`, complete and not shortened. SQLMesh's own
 explainer needs a terminal, cuts every level to ten entries, and leaves out the statements of
 before_all and after_all, so this module describes the stages itself.
 """

@@ -1,4 +1,4 @@
-"""prod is never written: the checks of a plan before anything is executed."""
+"""Checks of a plan before anything is executed, so that prod is never written."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _SHOWN = 3
 def check_plan_leaves_prod_untouched(
     planned: BuiltPlan, found: Iterable[PlanStage], names: MessageNames
 ) -> None:
-    """Refuses a plan of prod, and one that would add or remove an interval of a table version that
-    prod references.
+    """Refuses a plan of prod, and one that would alter a table version that prod references, or add
+    or remove an interval of it.
 
     Previews of forward-only changes pass: they go to a `__dev` table of their own.
 
     Raises:
-        Refused: names the first such model and interval.
+        RequestRefused: names the first such model and interval.
     """
     if not planned.plan.is_dev:
         raise RequestRefused(
@@ -67,14 +67,14 @@ def check_plan_leaves_prod_untouched(
 
 
 def check_planned_views_apart_from_prod(context: Context, planned: BuiltPlan) -> None:
-    """Refuses an environment whose views would lie where prod has views or tables.
+    """Refuses an environment whose views would be where prod has views or tables.
 
-    A schema's name proves nothing: prod's models can lie in one that is called
+    A schema's name proves nothing: prod's models can be in one that is called
     `<schema>__<environment>`. A promotion would replace their views there, and the cleanup would
     drop the schema.
 
     Raises:
-        Refused: names the objects of prod that are there.
+        RequestRefused: names the objects of prod that are there.
     """
     prod = context.state_reader.get_environment(c.PROD)
     if prod is None:
@@ -127,7 +127,7 @@ class PlannedBaseDrift:
 
     Attributes:
         removed_by_others: Models of prod that are not in the project, and that no changed file can
-            have defined. (`removals`)
+            have defined. (`describe_plan.list_models_removed_by_others`)
     """
 
     caused: frozenset[str] | None
@@ -145,8 +145,8 @@ class PlannedBaseDrift:
 
         Args:
             nodes: models and audits of the new project by fully qualified name.
-            opened: Absolute paths of the files that loading opened: any model may use a module
-                anywhere.
+            opened: Absolute paths of the files that loading opened: any model may use any module
+            among them.
         """
         if changed_files is None or any(
             is_file_of_every_project_model(path) for path in changed_files

@@ -45,7 +45,7 @@ def plan_prod(
         built: The intervals that the PR environment gets. Tables that prod will reuse reduce prod's
             work after an apply.
         estimate: Predicts the cost of work.
-        restated: What restatements build again after the merge, which is paid for with it.
+        restated: The work of restatements after the merge, which is a part of its cost.
     """
     try:
         as_prod = plan_merge(context, planned)
@@ -86,7 +86,7 @@ def plan_prod(
             )
         ),
         full_backfill=full,
-        # Describing a table takes time, and at a first review nothing is built yet.
+        # `list_work` takes time, and at a first review `now` is `whole`: nothing is built yet.
         next_run=next_run,
         cost=estimate([*(full if now == whole else list_work(now)), *next_run, *restated]),
         held=_list_ranges_held_in_prod_plan(plan, names),
@@ -105,7 +105,7 @@ def plan_prod(
 def plan_restatements_alone(
     restated: Sequence[Backfill], estimate: Callable[[list[Backfill]], Cost]
 ) -> ProdPlan:
-    """The plan of a merge that changes nothing of prod; for the arguments see `plan_prod`."""
+    """Makes the plan of a merge that changes nothing in prod; for the arguments see `plan_prod`."""
     cost = estimate(list(restated)) if restated else None
     return ProdPlan(changes=0, backfill=[], would_fail=False, cost=cost)
 
@@ -113,9 +113,9 @@ def plan_restatements_alone(
 def _list_models_recomputed_after_merge_plan(as_prod: BuiltPlan, whole: Built) -> Built:
     """Lists forward-only versions that share prod's table and cannot keep its data.
 
-    A merge builds nothing of them, because the table's intervals count as built. But SQLMesh
-    replaces all rows of a FULL table with each run, and a view has none of its own. (`FullRefresh`,
-    `ViewStrategy` of `sqlmesh.core.snapshot.evaluator`)
+    A merge builds nothing for them, because the table's intervals count as built. But SQLMesh
+    replaces all rows of a FULL table with each run, and a view has no rows of its own.
+    (`FullRefresh`, `ViewStrategy` of `sqlmesh.core.snapshot.evaluator`)
 
     Returns:
         Each with the ranges that prod's table holds; its query reads at least these.

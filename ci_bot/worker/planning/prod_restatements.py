@@ -1,9 +1,9 @@
 """What a restatement in prod builds again, once a merge is deployed. Read-only.
 
-SQLMesh deploys a merge first and restates afterwards: a plan with a restatement backfills what is
-restated and what that reads, and leaves other changed models without data. So the restatement is
-planned here over the project as the merge makes it, with SQLMesh's own planner, and of that plan
-only what is restated counts.
+SQLMesh deploys a merge first and restates afterwards: a plan with a restatement backfills the
+restated models and the models that they read, and leaves other changed models without data. So the
+restatement is planned here over the project as the merge makes it, with SQLMesh's own planner, and
+only the restated models of that plan count.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from sqlmesh.core.context import Context
 
 _NEAR = 3
-# Between the fields of a line that a deployment reads.
+# Separators between the fields of a line that a deployment reads.
 _SEPARATORS = frozenset("\t\r\n")
 
 
 @dataclass(frozen=True)
 class RestatedWindow:
-    """The dates of a restatement in milliseconds: from the beginning, or to the end, if null."""
+    """The dates of a restatement in milliseconds; None: from the beginning, or to the end."""
 
     start: int | None
     end: int | None
@@ -45,15 +45,15 @@ class RestatedWindow:
 
 @dataclass(frozen=True)
 class PlannedRestatement:
-    """What SQLMesh would build again in prod.
+    """The work that SQLMesh would do again in prod.
 
     Attributes:
-        fqn: the model.
-        fingerprint: of it, with the data that it reads.
-        window: what SQLMesh is to be asked for.
-        work: the model and what reads it.
-        kept: readers that keep their rows, as reports call them.
-        environments: others whose data of these models is cleared.
+        fqn: the model's fully qualified name.
+        fingerprint: the model's, with the data that it reads.
+        window: the dates to give to SQLMesh.
+        work: for the model and its readers.
+        kept: readers that keep their rows, by their names in reports.
+        environments: other environments whose data of these models SQLMesh clears.
     """
 
     fqn: str
@@ -70,10 +70,10 @@ class PlannedRestatement:
 
 
 def find_model_to_restate(context: Context, wanted: str, names: MessageNames) -> str:
-    """The model's fully qualified name.
+    """Finds the model's fully qualified name.
 
     Raises:
-        BadInput: the project has none of that name.
+        BadInput: the project has no model of that name.
     """
     try:
         found = normalize_model_name(wanted, context.default_catalog, context.default_dialect)
@@ -92,10 +92,10 @@ def find_model_to_restate(context: Context, wanted: str, names: MessageNames) ->
 
 
 def parse_window_of_restatement(start: str | None, end: str | None, *, now: int) -> RestatedWindow:
-    """The dates of a wish, as SQLMesh reads them: `1 week ago` counts from `now`.
+    """Parses the dates of a requested restatement as SQLMesh does: `1 week ago` counts from `now`.
 
     Raises:
-        BadInput: one is no date, they are the wrong way round, or they lie in the future.
+        BadInput: one is not a date, they are in the wrong order, or they are in the future.
     """
     begins = report_times.parse_start(start, relative_to=now) if start is not None else None
     ends = report_times.parse_end(end, relative_to=now) if end is not None else None
@@ -125,11 +125,12 @@ def plan_restatement(
     """Plans a restatement in prod over the project as it is here.
 
     Args:
-        environment: The pull request's own, which goes after the merge.
+        environment: The pull request's own environment, which is removed after the merge.
 
     Raises:
         RequestRefused: SQLMesh restates nothing of the model, or the merge builds it anyway.
-        BadInput: there is no prod, or nothing of it lies in the window.
+        BadInput: there is no prod, or prod has nothing in the window.
+        BotError: SQLMesh refuses the plan.
     """
     snapshot = context.get_snapshot(fqn, raise_if_missing=True)
     name = names.short_name(fqn)
@@ -176,7 +177,7 @@ def plan_restatement(
 
 
 def _check_kind_of_restated_model(context: Context, snapshot: Snapshot, name: str) -> None:
-    """SQLMesh leaves these out with a warning, or without one. (`_build_restatements`)"""
+    """Refuses models that SQLMesh leaves out, with or without a warning. (`_build_restatements`)"""
     if snapshot.is_seed:
         raise RequestRefused(
             f"`{name}` is a seed, and SQLMesh builds no seed again: its file holds its rows.",
@@ -206,11 +207,11 @@ def _check_kind_of_restated_model(context: Context, snapshot: Snapshot, name: st
 def _build_restatement_plan(
     context: Context, name: str, wanted: RestatedWindow, plan_request: PlanRequest, frontier: int
 ) -> BuiltPlan:
-    """The plan of `sqlmesh plan prod --restate-model` with all of its dates.
+    """Builds the plan of `sqlmesh plan prod --restate-model` with all of its dates.
 
-    A model of which only all history is restated gets it up to the execution time. Without one
-    that is the present, so SQLMesh would note intervals as built that prod has no data for yet.
-    (`Snapshot.get_removal_interval`)
+    A model whose history can only be restated as a whole is restated up to the execution time. By
+    default that is the present, so that SQLMesh would note intervals as built for which prod has no
+    data yet. (`Snapshot.get_removal_interval`)
     """
     end = frontier if wanted.end is None else min(wanted.end, frontier)
     start = wanted.start
@@ -262,7 +263,7 @@ def _build_restatement_plan(
 
 
 def _find_beginning_of_prod_data(context: Context) -> int:
-    """Where the oldest data of prod begins; SQLMesh cuts each model at its own start."""
+    """Finds the start of prod's oldest data (ms); SQLMesh cuts each model at its own start."""
     prod = context.state_reader.get_environment(c.PROD)
     held = context.state_reader.get_snapshots(prod.snapshots if prod else ())
     return min(
@@ -295,12 +296,12 @@ def _check_restated_model_not_built_by_merge(plan: Plan, fqn: str, name: str) ->
 
 
 def _has_restated_model_no_table(snapshot: Snapshot) -> bool:
-    """External and embedded models: to restate one is to restate what reads it."""
+    """Whether a model is external or embedded: to restate it means to restate its readers."""
     return bool(snapshot.is_symbolic)
 
 
 def _list_readers_kept_by_restatement(plan: Plan, names: MessageNames) -> list[str]:
-    """Readers of what is restated that SQLMesh leaves as they are."""
+    """Lists the readers of restated models that SQLMesh leaves as they are."""
     restated = {s_id.name for s_id in plan.restatements}
     return sorted(
         names.short_name(snapshot.name)
@@ -314,7 +315,7 @@ def _list_readers_kept_by_restatement(plan: Plan, names: MessageNames) -> list[s
 def _list_environments_cleared_by_restatement(
     context: Context, plan: Plan, environment: EnvironmentName
 ) -> list[str]:
-    """The environments with versions of their own of what is restated: SQLMesh clears these, too.
+    """Lists other environments with their own versions of restated models: SQLMesh clears these.
 
     (`identify_restatement_intervals_across_snapshot_versions`)
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def list_models_with_reworded_code(changed: Mapping[str, tuple[Snapshot, Snapshot]]) -> set[str]:
-    """Lists the models, by fully qualified name, whose own definition is the same code.
+    """Lists the models, by fully qualified name, that are the same code, written differently.
 
     Args:
         changed: New and old snapshot of each model that differs.
@@ -45,7 +45,7 @@ def is_reworded_code(new: Snapshot, old: Snapshot) -> bool:
 
 
 def describe_reworded_code(models: Iterable[str], python: str) -> str:
-    """Describes such models in a review, by their names in reports.
+    """Describes models with the same code in a review, by their names in reports.
 
     Args:
         python: The version of Python that this run has.

@@ -1,7 +1,7 @@
 """The work of a whole plan, as if nothing of its new versions had been built before.
 
-The report shows the whole plan, also after an apply that built a part of it, so that the decision
-on a plan is the same before, during and after. SQLMesh's `missing_intervals` has the rest only.
+The report shows the whole plan, even after an apply that built a part of it, so that the decision
+on a plan is the same before, during and after. SQLMesh's `missing_intervals` has only the rest.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def list_planned_prod_build(
 
     Args:
         missing: The intervals that the plan would build now. For unchanged models, whose gaps it
-            fills, these are all.
+            fills, these are the whole work.
     """
     whole = _list_planned_intervals_to_build(
         as_prod, [s for s in as_prod.changed_snapshots if s.is_model and not s.is_symbolic]

@@ -72,7 +72,7 @@ def open_project_on_base_branch(
 
     Raises:
         BadInput: see `project.open_project_without_state`.
-        NotLoaded: the project does not load; `base` says whether the base branch's does.
+        NotLoaded: the project does not load; `base` shows whether the base branch's project does.
     """
     state, answer = place.scratch_dir / "base-state.duckdb", place.scratch_dir / "base.json"
     with ForkedBackgroundWork(
@@ -119,8 +119,8 @@ def _list_load_failures_of_head(
         BadInput: the fault is outside the project's files; for example, a gateway does not exist.
     """
     if isinstance(error, NotLoaded):
-        # If the base branch loads, all failures are new, and one round shows the models beside the
-        # first. More rounds would hide a macro that does not load behind its consequences.
+        # If the base branch loads, all failures are new, and one round shows the other models that
+        # fail. More rounds would hide a macro that does not load behind its consequences.
         models = all(unit.suffix == ".sql" for unit in error.units)
         rounds = MAX_ROUNDS if base_fails else int(models)
         return find_all_project_load_failures(error, place.repository, attempt, rounds=rounds)

@@ -109,7 +109,7 @@ def check_project_formatting(
     )
 
 
-# What the configurations of a run's projects say about how plans are made.
+# The settings in the configurations of a run's projects that decide how plans are made.
 
 
 BOT = "cicd_bot"
@@ -144,7 +144,7 @@ class PlanSettings:
 
 
 def read_plan_settings_of_project(configs: Mapping[Path, Config]) -> PlanSettings:
-    """Reads the settings that hold: the first project's if there are several, as SQLMesh does.
+    """Reads the settings that apply: the first project's if there are several, as SQLMesh does.
 
     Args:
         configs: the configurations by directory, in the order in which the projects were named.
@@ -172,7 +172,7 @@ def read_plan_settings_of_project(configs: Mapping[Path, Config]) -> PlanSetting
 SUFFIX_TARGET_HINT = "Use `schema` (the default) or `table`."
 
 _SHOWN = 5
-# The directories that SQLMesh reads. Only models is required; a line names the others.
+# The directories that SQLMesh reads. Only models is required; the message names empty ones.
 _DIRECTORIES = ("models", "seeds", "audits", "tests", "macros")
 _SOURCES = (".sql", ".py", ".csv", ".yaml", ".yml")
 
@@ -199,7 +199,7 @@ def check_versions_for_project(found: Versions) -> ProjectCheck:
 
 
 def check_project_configuration(context: Context, place: ProjectPlace) -> ProjectCheck:
-    """Reports a configuration as valid: SQLMesh made a context of it."""
+    """Reports a configuration as valid: SQLMesh made a context from it."""
     gateway = context.selected_gateway or "the only one"
     names = ", ".join(
         display_project_path(_find_config_file_of_project(path), place) for path in place.projects
@@ -242,7 +242,7 @@ def check_project_directories(place: ProjectPlace) -> ProjectCheck:
 
 
 def check_suffix_target_of_project(context: Context) -> ProjectCheck | None:
-    """Reports a suffix target that does not work on Spark; None for the others."""
+    """Reports a suffix target that does not work on Spark; None for any other."""
     if context.config.environment_suffix_target is not EnvironmentSuffixTarget.CATALOG:
         return None
     return ProjectCheck(
@@ -380,7 +380,7 @@ def summarize_tests_check_of_project(check: TestsCheck) -> ProjectCheck:
 
 
 def summarize_format_check_of_project(check: FormatCheck) -> ProjectCheck:
-    """Summarizes what `sqlmesh format` would change in one line."""
+    """Summarizes in one line what `sqlmesh format` would change."""
     return _make_project_check(
         "format",
         failing=False,

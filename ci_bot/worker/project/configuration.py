@@ -1,6 +1,6 @@
-"""Reading a project's configuration, and preparing it for a run that leaves no trace.
+"""Reads a project's configuration, and prepares it for a run that leaves no trace.
 
-SQLMesh reads dbt projects with a separate part; why it cannot read one here is found, too.
+SQLMesh reads dbt projects with a separate part; this also finds why that part cannot read one.
 """
 
 from __future__ import annotations
@@ -70,15 +70,15 @@ def _was_raised_by_dbt_project_part(error: BaseException) -> bool:
     )
 
 
-# Where one run finds the project and may write, and how a reader knows those directories.
+# The directories in which one run finds the project and may write, and their names in reports.
 
 
 @dataclass(frozen=True)
 class ProjectPlace:
     """The directories that a run reads and writes: the project's, and the run's private ones.
 
-    `repository` is the root of the tree that the projects lie in: the checkout, or the base
-    branch's files.
+    `repository` is the root of the tree that has the projects: the checkout, or the base branch's
+    files.
     """
 
     projects: tuple[Path, ...]
@@ -117,7 +117,7 @@ def display_project_path(path: Path, place: ProjectPlace) -> str:
 
 
 def name_project_directory(path: Path, place: ProjectPlace) -> str:
-    """Names a directory in a sentence, and never as ".": the whole path, unless it is a copy's."""
+    """Names a directory in a sentence, never as ".": its whole path, except in a copy."""
     if place.own:
         return str(path)
     return (
@@ -125,14 +125,14 @@ def name_project_directory(path: Path, place: ProjectPlace) -> str:
     )
 
 
-# Deeper ones are seldom meant, and a whole disk is not searched.
+# Deeper ones are seldom meant, and nobody wants a search of the whole disk.
 _BELOW = ("*", "*/*")
 _CONFIGURATIONS = ("config.yaml", "config.yml", "config.py", "sqlmesh.yaml")
 _MOST_BELOW = 3
 
 
 def _name_projects_above(place: ProjectPlace) -> str:
-    """A sentence on the configuration above a directory without one, such as that of `models`."""
+    """Writes a sentence about the configuration above a directory without one; "" if none is."""
     for project in place.projects:
         for directory in project.parents:
             if not directory.is_relative_to(place.repository):
@@ -144,7 +144,7 @@ def _name_projects_above(place: ProjectPlace) -> str:
 
 
 def _name_projects_below(place: ProjectPlace) -> str:
-    """A sentence on the configurations below a directory without one; "" if there are none."""
+    """Writes a sentence about the configurations below a directory without one; "" if none are."""
     found = sorted(
         {
             file
@@ -174,7 +174,8 @@ def configure_projects(
     """Reads the configuration, and adapts it so that a run leaves no trace.
 
     Returns:
-        The configurations by directory, and a list that receives the moment of every Spark start.
+        The configurations by directory, and a list that receives the time of Spark's first start,
+        in seconds of `clock`.
 
     Raises:
         BadInput: a directory is missing, or the configuration is absent or broken.
@@ -211,7 +212,7 @@ def read_project_configuration(
     """Reads the configurations of a tree's projects, by directory.
 
     Raises:
-        BadInput: one is absent, broken, or larger than any that could be meant.
+        BadInput: one is absent, broken, or larger than any reasonable one.
     """
     _check_project_yaml_is_not_endless(place)
     sqlmesh_compat.skip_engine_import_of_sqlmesh()
@@ -226,7 +227,7 @@ def _check_project_yaml_is_not_endless(place: ProjectPlace) -> None:
     """Refuses a configuration that YAML aliases make huge: SQLMesh's messages expand every alias.
 
     Raises:
-        BadInput: a configuration is larger than any that could be meant.
+        BadInput: a configuration is larger than any reasonable one.
     """
     for file in (path / name for path in place.projects for name in ALL_CONFIG_FILENAMES):
         if file.suffix not in (".yaml", ".yml") or not file.is_file():
@@ -242,13 +243,13 @@ def _check_project_yaml_is_not_endless(place: ProjectPlace) -> None:
                 path=display_project_path(file, place),
             ) from error
         except UnfitYaml:
-            continue  # Jinja, perhaps; SQLMesh says what is wrong with it
+            continue  # Jinja, perhaps; SQLMesh reports what is wrong with it
 
 
 def check_project_keys(configs: dict[Path, Config], paths: Sequence[str]) -> None:
     """Requires a `project:` key of each project if several are planned together.
 
-    Without keys SQLMesh cannot tell which project a model belongs to: a later plan of one project
+    Without keys SQLMesh does not know which project a model belongs to: a later plan of one project
     alone would remove the models of all others.
 
     Raises:

@@ -1,8 +1,8 @@
-"""Loading a project's models, and finding everything that keeps them from being loaded; and whether
-a state holds this project's prod.
+"""Loads a project's models, and finds everything that prevents it; finds whether a state holds this
+project's prod.
 
-What keeps a model from being loaded may be a Git LFS pointer in the place of a file's content: a
-text of three lines, which code that reads the file as data or as code gets.
+The cause may be a Git LFS pointer in place of a file's content: a text of three lines, which
+everything that reads the file as data or as code gets instead.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ def load_project(context: Context, phase: AbstractContextManager[None], reposito
 
     Args:
         phase: Measures the time of the load.
-        repository: The root of the tree that the project lies in.
+        repository: The root of the tree that has the project.
 
     Raises:
-        NotLoaded: with the file, the line and the cause.
+        NotLoaded: the project does not load; the error has the file, the line and the cause.
     """
     with (
         phase,
@@ -105,7 +105,7 @@ def find_all_project_load_failures(
 
     Args:
         again: Loads the project without some files; raises as `load_project` does.
-        rounds: The most rounds of loading; one finds all models that do not parse.
+        rounds: The most rounds of loading; a single one finds all models that do not parse.
     """
     found = {(failure.path, failure.message): failure for failure in first.failures}
     ignored: list[Path] = []
@@ -403,15 +403,15 @@ def _describe_state_location_of_project(context: Context, place: ProjectPlace) -
 
 
 def _quote_state_path(path: str) -> str:
-    """Quotes a path. A long one keeps its end, which tells files apart."""
+    """Quotes a path. A long one keeps its end, which distinguishes it from others."""
     text = redact_shapes(path)
     return repr(text if len(text) <= _LONGEST_PATH else f"…{text[-_LONGEST_PATH:]}")
 
 
 # Which project causes a load failure if the state also holds models of other projects.
 #
-# With a `project:` key SQLMesh loads the models that prod has of other projects on the same state,
-# and runs their macros as they were recorded. A failure there is in no file of this checkout.
+# With a `project:` key SQLMesh also loads prod's models of other projects on the same state, and
+# runs their macros as they were recorded. A failure there is in no file of this checkout.
 
 
 _HINT = (
@@ -427,7 +427,7 @@ def attribute_project_load_failure(
 ) -> NotLoaded:
     """Returns the same error, or one that names the other projects' models that cause it.
 
-    They are the cause only if the project loads without them and they fail by themselves. So a
+    They are the cause only if the project loads without them and they fail on their own. So a
     failure of this pull request never counts as theirs.
     """
     context = create_project_context(dict(configs), place)

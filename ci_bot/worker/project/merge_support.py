@@ -2,9 +2,9 @@
 
 SQLMesh merges into models of the kind INCREMENTAL_BY_UNIQUE_KEY, from their second batch on: the
 first one replaces the whole table (`IncrementalByUniqueKeyStrategy` in `core/snapshot/evaluator`).
-Spark can do that with tables of a format that has a MERGE of its own. Which format a table gets
-follows from the model, else from the catalog, else from Spark's default. If that cannot be known,
-nothing is reported.
+Spark can do that if the table's format has a MERGE of its own. The model decides which format the
+table gets, else the catalog, else Spark's default. If the format cannot be known, nothing is
+reported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sqlmesh.core.config import Config
     from sqlmesh.core.model import Model
 
-# Formats whose tables take a MERGE on Spark; names as they stand after USING.
+# Formats whose tables take a MERGE on Spark; names as written after USING.
 _MERGING = frozenset({"delta", "iceberg", "hudi", "paimon"})
 _SESSION_CATALOG = "spark_catalog"
 _CATALOG = "spark.sql.catalog."
@@ -114,8 +114,8 @@ def _describe_spark_merge_obstacle(
     catalog = str(catalog).strip('"`')
     kind = gateway.settings.get(f"{_CATALOG}{catalog}")
     if catalog != _SESSION_CATALOG:
-        # A custom catalog makes tables of its own format, whatever follows USING; one that the
-        # configuration does not describe is described elsewhere.
+        # A custom catalog makes tables of its own format, whatever follows USING; a catalog that is
+        # not in this configuration is configured elsewhere.
         return None
     if named is not None:
         return _describe_format_merge_obstacle(named)
@@ -123,7 +123,7 @@ def _describe_spark_merge_obstacle(
     if default in _MERGING or not gateway.complete:
         return None
     if kind is not None and "iceberg" in kind.lower():
-        return None  # it may take tables without a format for its own
+        return None  # it may use its own format for tables without one
     return _describe_format_merge_obstacle(default or None)
 
 

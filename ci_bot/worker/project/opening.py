@@ -1,4 +1,4 @@
-"""Opening a SQLMesh project for one run: configuration, state, models, and Spark not started."""
+"""Opens a SQLMesh project for one run: configuration, state and models, without starting Spark."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class ProjectConfigFacts:
     """The settings of one configuration that change models or data.
 
     Attributes:
-        settings: values by dotted key (the parts separated by NUL), None if nothing is set.
-        variables: the names of all variables, of the gateways' too, in lower case.
+        settings: values by key, whose parts are separated by NUL; None if one is not set.
+        variables: the names of all variables, including those of gateways, in lower case.
         gateways: the settings of each gateway that decide the format of its tables.
     """
 
@@ -170,12 +170,12 @@ def open_project_state(
     """Opens the project's state and checks it; never creates or migrates it.
 
     Returns:
-        The state (None if there is none yet: an absent file, or no schema) and its
-        facts.
+        The state (None if there is none yet: an absent file, or no schema), and its facts.
 
     Raises:
-        BadInput: the state is of another version, cannot be reached, or may not be held there.
-        Refused: the DuckDB file is locked by another process.
+        BadInput: the state is of another version, cannot be reached, or SQLMesh refuses its
+            connection.
+        RequestRefused: the DuckDB file is locked by another process.
     """
     connection = sqlmesh_compat.find_sqlmesh_state_connection(context.config, context.gateway)
     engine = str(connection.type_)
@@ -250,7 +250,7 @@ def _connect_project_state(context: Context) -> StateSync:
         options = os.environ.get("PGOPTIONS", "")
         if PG_READ_ONLY not in options or "unsupported startup parameter" not in str(error):
             raise
-        # A pooler (PgBouncer) drops options; then each transaction sets read-only by itself.
+        # A pooler (PgBouncer) drops options; then each transaction itself sets read-only.
         os.environ["PGOPTIONS"] = options.replace(PG_READ_ONLY, "").strip()
         sqlmesh_compat.make_sqlmesh_transactions_read_only()
         state = sqlmesh_compat.make_sqlmesh_state(context)
@@ -299,12 +299,12 @@ def open_project(
 
     Args:
         only_spark: Refuse a gateway of another engine before anything is opened.
-        known: Facts that the default branch's run found about files; used for files that are the
+        known: Facts about files that the default branch's run found; used for files that are the
             same.
 
     Raises:
-        BadInput, Refused: see `configure_projects`, `create_project_context` and
-        `open_project_state`.
+        BadInput, RequestRefused: see `configure_projects`, `create_project_context` and
+            `open_project_state`.
         NotLoaded: the project does not load.
     """
     if not write:
@@ -406,10 +406,10 @@ def open_project_state_to_read(
     *,
     without: str,
 ) -> Iterator[tuple[Context, StateSync]]:
-    """A context, and the state of its project, for what is only read there; no model is loaded.
+    """Opens a context and the state of its project, only to read there; loads no model.
 
     Args:
-        without: What follows if there is no state yet, as a clause.
+        without: The consequence if there is no state yet, as a clause of the message.
 
     Raises:
         BadInput: the configuration is broken, or there is no state yet.
@@ -427,7 +427,7 @@ def open_project_state_to_read(
 
 
 def make_project_without_prod_error(therefore: str) -> BadInput:
-    """There is no prod: a clause says what follows from it."""
+    """Makes the error for a missing prod; `therefore` is a clause with the consequence."""
     return BadInput(
         f"There is no prod yet, {therefore}.", hint="Build prod first.", reason_code="no_prod"
     )

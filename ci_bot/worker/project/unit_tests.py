@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # Why a unit test fails, in one sentence, from the message that SQLMesh gives.
 #
-# SQLMesh prints the tables of pandas, in which numbers and names stand to the right of their
+# SQLMesh prints the tables of pandas, in which numbers and names are aligned to the right in their
 # columns. (`sqlmesh.core.test.definition.ModelTest.assert_equal`, `_raise_if_unexpected_columns`)
 
 
@@ -308,7 +308,7 @@ def _describe_unit_test_error(error: BaseException | None, repository: Path) -> 
 
 
 def _render_full_unit_test_message(error: BaseException | None, repository: Path) -> str:
-    """Returns the whole message. Its tables are read by column, so every space stays."""
+    """Returns the whole message. Its tables are read by column, so every space is kept."""
     return _shorten_paths_in_unit_test_message(str(error) if error else NO_MESSAGE, repository)
 
 
@@ -347,7 +347,7 @@ def _is_unit_test_touched(
     repository: Path,
     names: MessageNames,
 ) -> bool | None:
-    """Whether the test's file, its model, one that it reads, or code for all of them changed."""
+    """Whether the test's file, a model that it needs, or shared code changed; None if unknown."""
     if changed_files is None:
         return None
     if failure.path in changed_files or any(_is_code_of_project(path) for path in changed_files):

@@ -1,7 +1,7 @@
-"""Two versions of a query: whether they give the same, and a unit test for rows that differ.
+"""Compares two versions of a query, and makes a unit test for rows that differ.
 
-The queries of two files are compared without a project. The test of a changed model is run by
-SQLMesh before it is offered.
+The queries of two files are compared without a project. SQLMesh runs the test of a changed model
+before the review offers it.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _add_table_to_compared_schema(
         source = create_external_model(table, columns=texts, dialect=_DIALECT)
         types = source.columns_to_types
         schema.add_table(source.fqn, types, dialect=_DIALECT, normalize=False, match_depth=False)
-    except Exception as error:  # pydantic, SQLGlot and SQLMesh each have their own
+    except Exception as error:  # pydantic, SQLGlot and SQLMesh each raise their own errors
         problem = f"table `{table}` cannot be read: {extract_headline_of_error(error)}"
         raise _make_unfit_compared_schema_error(file_name, problem) from error
 
@@ -162,7 +162,7 @@ _HEAD = "# Generated rows. It passes with the change and fails without it.\n"
 def add_witness_tests_to_review(
     context: Context, inputs: RuleInputs, executions: Iterable[ModelExecution]
 ) -> list[ModelExecution]:
-    """Adds each example as a unit test, if the test tells the two versions of the model apart.
+    """Adds each example as a unit test, if the test distinguishes the two versions of the model.
 
     Args:
         context: SQLMesh's context of the head; its test connection runs the tests.
@@ -198,7 +198,7 @@ def _make_witness_test(
     example: FoundDuckdbExample,
     names: Mapping[str, str],
 ) -> WitnessTest | str:
-    """Makes the test; else returns why there is none, as a part of a sentence."""
+    """Makes the test; else returns why there is none, as a clause."""
     before, after = inputs.before.get(fqn), inputs.after.get(fqn)
     if before is None or after is None:
         return "the model has another name"
@@ -220,7 +220,7 @@ def _make_witness_test(
 def _write_witness_test(
     name: str, model: Model, example: FoundDuckdbExample, names: Mapping[str, str]
 ) -> str:
-    """Writes the test as YAML, one table row on a line; `names` has the names of its tables."""
+    """Writes the test as YAML, one table row per line; `names` has the names of its tables."""
     lines = [
         f"{_write_witness_key(name)}:",
         f"  model: {_write_witness_value(model.name)}",

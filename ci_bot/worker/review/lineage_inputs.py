@@ -85,7 +85,7 @@ def _list_differing_seed_columns(old: Mapping[str, str], new: Mapping[str, str])
 def describe_change_beside_query(
     before: Model, after: Model, seed_rows: SeedRows | None = None
 ) -> str | None:
-    """Describes a difference beside the query that changes a model's data; None if there is none.
+    """Describes a difference outside of the query that changes a model's data; None if none does.
 
     Args:
         seed_rows: row differences of a seed; None if its former text is not known.
@@ -126,7 +126,7 @@ def describe_change_beside_query(
 
 
 def _are_seeds_read_alike(before: Model, after: Model) -> bool:
-    """Whether SQLMesh reads the same values from two seeds, whatever settings read them."""
+    """Whether SQLMesh reads the same values from two seeds, whatever their settings are."""
     return (
         is_seed_model(before)
         and is_seed_model(after)
@@ -139,7 +139,7 @@ def _differs_in_reviewed_field(before: Model, after: Model, name: str) -> bool:
 
 
 def _hides_code_change(before: Model, after: Model) -> bool:
-    """Whether code differs whose effect a rendering at load time may not show."""
+    """Whether code differs, and a rendering at load time may not show its effect."""
     old, new = (dict(node.python_env or {}) for node in (before, after))
     texts = [
         str(getattr(env.get(name), "payload", ""))
@@ -161,8 +161,8 @@ def _hides_code_change(before: Model, after: Model) -> bool:
 def _list_jinja_code(node: Model) -> tuple[Any, ...]:
     """Lists the macros of a model's Jinja and the values that they can read.
 
-    Left out are dbt's facts of the model itself (`model`: path, checksum, time of parsing), which
-    differ with every edit, and a registry's parsing cache, which `==` would compare.
+    Left out are dbt's facts about the model itself (`model`: path, checksum, time of parsing),
+    which differ with every edit, and a registry's parsing cache, which `==` would compare.
     """
     registry = getattr(node, "jinja_macros", None)
     if registry is None:
@@ -192,10 +192,10 @@ class ReviewedModels:
         removed: the removed models.
         same_result: report names of models whose edit is proved to change no result.
         seed_rows: row differences of the seeds whose former text is known.
-        executed: the columns that an execution has shown to differ, by what people call the model;
-            None: how many rows there are.
-        disproved: by fully qualified name, the models of which the analysis misses a change, with
-            the proof that a run of a reader gave.
+        executed: by report name, the columns in which an execution has shown a difference; None
+            among them: the number of rows differs.
+        disproved: by fully qualified name, the models in which the analysis misses a change, with
+            the proof from a run of a reader.
     """
 
     after: Mapping[str, Model]
@@ -273,7 +273,7 @@ def make_column_impact(
         seed_rows: Row differences of the seeds whose former text is known.
         executions: Results of running changed models on generated rows.
         check_readers: Runs readers (by fully qualified name) together with the changed models that
-            they read. Returns the changed models of which the analysis missed a change, each with
+            they read. Returns the changed models in which the analysis missed a change, each with
             the proof.
     """
     if planned is None:
@@ -388,7 +388,7 @@ class _ReviewedLineageReader:
         yield from ((name, "removed") for name in self._removed if self._has_old_reader(name))
 
     def _has_old_reader(self, name: str) -> bool:
-        """Whether a model reads it that was not edited in this change."""
+        """Whether a model that was not edited in this change reads it."""
         return any(self._kinds.get(reader) == "indirect" for reader in self._readers.get(name, ()))
 
     def _list_below(self, changes: Iterable[str]) -> set[str]:

@@ -99,8 +99,11 @@ def find_concurrent_pull_requests(
     """Finds the other pull requests (`#141`) that change a model that this plan changes directly or
     removes.
 
-    By fully qualified name. A pull request with the same change does not count, such as one that is
-    stacked on this one; nor does one in which the model only follows another.
+    A pull request does not count if it has the same change, such as one that is stacked on this
+    one, or if the model only follows another one there.
+
+    Returns:
+        The pull requests by the model's fully qualified name.
     """
     own = _list_directly_changed_snapshots(context, planned)
     others = {
@@ -162,9 +165,10 @@ def _is_same_definition(one: Snapshot, other: Snapshot) -> bool:
 def find_environments_that_share_restated(
     context: Context, planned: BuiltPlan, environment: EnvironmentName
 ) -> Mapping[str, list[str]]:
-    """Finds the other environments that use a table of which this plan restates intervals.
+    """Finds the other environments that use a table in which this plan restates intervals, by the
+    model's fully qualified name.
 
-    By fully qualified name. Reads all environments, so call it only if something is restated.
+    It reads all environments, so call it only if something is restated.
     """
     restated = {
         s_id.name: planned.plan_snapshots[s_id]
@@ -188,7 +192,7 @@ def find_environments_that_share_restated(
 
 @dataclass
 class ReviewedPlanFacts:
-    """Computes the parts of a review's answer that come from one plan."""
+    """The parts of a review's answer that come from one plan, computed on request."""
 
     opened: OpenProject
     planned: BuiltPlan | None
@@ -256,7 +260,7 @@ class ReviewedPlanFacts:
         return compare_columns
 
     def plan_parts(self) -> ReviewedPlanParts:
-        """Collects everything that the plan gives; the stages last, because they change its
+        """Collects everything that comes from the plan; the stages last, because they change its
         snapshots.
         """
         planned = self.planned
@@ -321,15 +325,15 @@ class ReviewedPlanFacts:
         )
 
     def row_counts(self) -> Mapping[str, int]:
-        """Reads the known rows of the changed models that are built whole, by fully qualified
-        name.
+        """Reads the known numbers of rows of the changed models that are built whole, by fully
+        qualified name.
         """
         if self.planned is None or self.opened.baseline != "state":
             return {}
         return read_known_rows(self.planned, self._cost_ledger, self.names)
 
     def estimate_cost(self, work: list[Backfill]) -> Cost:
-        """What building will cost, by what the ledger knows of earlier runs."""
+        """Estimates the cost of building, from the ledger's earlier runs."""
         price = self.request.executor_hour_price
         if self.opened.baseline != "state":
             return predict_plan_cost(work, hour_price=price)
@@ -349,12 +353,12 @@ class ReviewedPlanFacts:
 
     @cached_property
     def read_ledger(self) -> Ledger:
-        """The ledger, to be read."""
+        """The ledger, only to read it."""
         return Ledger(sqlmesh_compat.get_sqlmesh_state_adapter(self.opened.context))
 
     @property
     def is_deployment(self) -> bool:
-        """Whether the plan is that of merged pull requests, and of no open one."""
+        """Whether the plan is that of merged pull requests, not of an open one."""
         return self.request.owner.pr_number is None and bool(self.request.restated_by)
 
     @cached_property
@@ -368,7 +372,7 @@ class ReviewedPlanFacts:
         """Plans the merge; None without a plan.
 
         Args:
-            restated: What restatements build again after it.
+            restated: The work of restatements after it.
         """
         if self.planned is None:
             return (
@@ -387,7 +391,7 @@ class ReviewedPlanFacts:
         )
 
     def environment_now(self) -> str | None:
-        """Describes how the plan differs from the environment as it is now."""
+        """Describes how the plan differs from the environment now; None if not comparable."""
         found = self._views_that_differ
         if found is None:
             return None
@@ -405,8 +409,8 @@ class ReviewedPlanFacts:
 
     @cached_property
     def _views_that_differ(self) -> tuple[int, int] | None:
-        """The numbers of the environment's views that would change and be removed; None if it is
-        new.
+        """The numbers of the environment's views that would change and be removed; None if they
+        cannot be compared.
         """
         stored = self.opened.context.state_reader.get_environment(self.request.environment)
         if stored is None or self.opened.baseline != "state":

@@ -1,4 +1,4 @@
-"""The models that a policy means by its scopes and its exposures, as SQLMesh reads them."""
+"""The models that a policy's scopes and exposures select, as SQLMesh reads them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def evaluate_policy_scopes(
     about: Collection[str],
     names: MessageNames,
 ) -> list[ScopedModels]:
-    """Lists the models of each scope, by both versions of the project.
+    """Lists the models of each scope, in both versions of the project.
 
     The change under review can give a model any tag and any owner. So a new model has none of them
     before the change, and a removed one keeps its own after it.
@@ -140,7 +140,7 @@ def describe_unreadable_selection(selections: Iterable[str]) -> str | None:
     for text in selections:
         try:
             sqlmesh_compat.parse_sqlmesh_selection(text)
-        except Exception as error:  # its parser and deep nesting each raise their own
+        except Exception as error:  # its parser and deep nesting each raise their own errors
             why = extract_headline_of_error(error).partition(": ")[0]
             return f"SQLMesh cannot read the selection `{text}`: {why}"[:_LONGEST_PROBLEM]
     return None
@@ -186,12 +186,12 @@ def _list_models_of_policy_scope(
                 for side in sides
             )
             return ScopedModels(before=before, after=after)
-        except Exception as error:  # a kind of resource that it does not know
+        except Exception as error:  # SQLMesh does not know a kind of resource
             problem = extract_headline_of_error(error)[:_LONGEST_PROBLEM]
     return ScopedModels(before=[], after=[], problem=problem)
 
 
-# An owner's acceptance goes into the ledger, where no pull request's review can write.
+# An owner's acceptance goes into the ledger, which no pull request's review can change.
 
 
 def write_acceptance_to_ledger(
@@ -218,12 +218,12 @@ def write_acceptance_to_ledger(
 
 
 _MOST_NEAR = 3
-# Models of one schema are alike by that alone.
+# Names of models in one schema are similar for that reason alone.
 _ALIKE = 0.8
 
 
 def find_exposed_models(requested: Sequence[str], inputs: RuleInputs) -> list[ExposedModel]:
-    """The model of each name: the one that is called so, or the only one that ends in it.
+    """Finds the model of each name: the one with this name, or the only one that ends in it.
 
     Args:
         requested: Names as people write them: with or without the catalog, or the last part alone.
@@ -264,7 +264,7 @@ def _find_exposed_model(
 
 
 def _list_columns_of_both_versions(fqn: str, inputs: RuleInputs) -> list[str] | None:
-    """The columns of both sides of a changed model: those of others would have to be worked out."""
+    """Lists the columns of a changed model in both versions; None for any other, to save time."""
     if fqn not in inputs.direct | inputs.indirect | inputs.removed:
         return None
     sides = [

@@ -77,13 +77,13 @@ def _render_incremental(node: SqlModel, code: str, macros: Sequence[str]) -> exp
     """Renders the query as in an incremental run; None if that does not show all of it.
 
     Two renderings show all of it if `is_incremental()` decides every branch of the template, and if
-    neither it nor its macros read anything else of a run.
+    neither the template nor its macros read anything else that only a run knows.
     """
     text = str(node.query.name)
     if "@" in text or not _is_plain(code):
         return None
     if any(_OWN_IS_INCREMENTAL.search(macro) for macro in macros):
-        return None  # it asks for what dbt's does not
+        return None  # it may ask for something else than dbt's
     try:
         template = JINJA_PARSER.parse(text)
         used = {name for part in (text, *macros) for name in _iterate_template_names(part)}
@@ -93,7 +93,7 @@ def _render_incremental(node: SqlModel, code: str, macros: Sequence[str]) -> exp
         if template.find(nodes.For) is not None or not all(map(_is_of_earlier_runs, branches)):
             return None
         found = compat.render_sqlmesh_model_on_earlier_runs(node)
-    except Exception:  # a template or a macro of the project may be anything, and raise it
+    except Exception:  # a template or a macro of the project may raise anything
         return None
     return found if isinstance(found, exp.Query) else None
 

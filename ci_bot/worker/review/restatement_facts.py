@@ -1,4 +1,4 @@
-"""The restatements of a pull request in a review: what the ledger holds, and what is asked for."""
+"""The restatements of a pull request in a review: those in the ledger, and the requested one."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from ci_bot.worker.state_store import HIDDEN_TABLES_HINT, KEEP_DAYS, Ledger
 
 @dataclass(frozen=True)
 class ReviewedRestatements:
-    """What counts, oldest first, and why what was asked for does not."""
+    """The restatements that count, oldest first, and why the requested one does not."""
 
     items: list[ProdRestatement] = field(default_factory=list)
     refused: Failure | None = None
     wished: bool = False
 
     def list_work(self) -> list[Backfill]:
-        """What those that hold build again in prod."""
+        """Lists the work in prod of the restatements without a problem."""
         return [work for item in self.items if item.problem is None for work in item.work]
 
     def list_models(self) -> list[RecordedRestatement]:
-        """What names the models whose owners have to be known."""
+        """Lists the recorded restatements; they name the models whose owners have to be known."""
         return [item.recorded for item in self.items]
 
     def after_plan(self, merged: ProdPlan | None) -> ReviewedRestatements:
-        """The same, once it is known what the merge does: nothing follows one that fails."""
+        """Returns the same with the merge's effect: after a failing one nothing is restated."""
         if merged is None:
             return self
         if merged.would_fail:
@@ -52,7 +52,7 @@ class ReviewedRestatements:
 
 
 def plan_restatements(facts: ReviewedPlanFacts) -> ReviewedRestatements:
-    """Plans each recorded restatement again, and the one that is asked for."""
+    """Plans each recorded restatement again, and the requested one."""
     wish, refused = facts.request.wish, None
     requested: ProdRestatement | None = None
     if wish is not None:
@@ -74,10 +74,10 @@ def plan_restatements(facts: ReviewedPlanFacts) -> ReviewedRestatements:
 
 
 def _list_recorded_restatements(facts: ReviewedPlanFacts) -> Iterator[RecordedRestatement]:
-    """Without prod's state nobody knows of any."""
+    """Yields the restatements that the ledger holds; none without prod's state."""
     if facts.opened.baseline != "state":
         return
-    # A deployment must not leave out what owners have recorded. A review says it in a note.
+    # A deployment must not skip what owners have recorded; a review reports this in a note.
     hidden = facts.read_ledger.describe_hidden_tables() if facts.is_deployment else None
     if hidden is not None:
         raise BadInput(
@@ -154,7 +154,7 @@ def _plan_reviewed_restatement_in_prod(
 def _find_difference_from_reviewed_restatement(
     planned: prod_restatements.PlannedRestatement, item: RecordedRestatement
 ) -> str | None:
-    """In what it would do something else than was reviewed."""
+    """Describes how a restatement differs from the reviewed one; None if it does not."""
     if planned.fingerprint != item.fingerprint:
         return f"`{item.model}` or the data that it reads has changed since."
     more = sorted(set(planned.rebuilds) - set(item.rebuilds))
@@ -189,13 +189,13 @@ def _mark_recorded_restatement_unfit(item: ProdRestatement, problem: str) -> Pro
     )
 
 
-# What is recorded is written into the ledger, where no pull request's review can write.
+# A restatement is recorded in the ledger, which no pull request's review can change.
 
 
 def write_restatement_to_ledger(
     request: RestateRequest, clock: WorkerPhaseClock, on_spark_start: Callable[[], None]
 ) -> RestateAnswer:
-    """Writes it, or takes it back. Only the configuration is read for it, and no model.
+    """Writes a restatement into the ledger, or takes it back. Reads the configuration, no model.
 
     Raises:
         BadInput: the configuration is broken, or there is no state yet.

@@ -229,7 +229,7 @@ def make_review_of_refused_plan(
 def make_review_without_prod(
     opened: OpenProject, request: ReviewRequest, clock: WorkerPhaseClock
 ) -> ReviewFacts:
-    """Makes the facts of a state without prod, if the base branch is to stand for prod: nothing is
+    """Makes the facts for a state without prod, if the base branch will be used as prod: nothing is
     planned or checked.
     """
     facts = make_planless_facts(
@@ -375,7 +375,7 @@ def open_for_review(request: ReviewRequest, ports: ReviewPorts) -> OpenProject:
     """Opens the project on the requested baseline; the bot has resolved `auto` before.
 
     Raises:
-        BadInput, Refused: the configuration or the state cannot be used.
+        BadInput, RequestRefused: the configuration or the state cannot be used.
         NotLoaded: the project does not load.
     """
     place = make_project_place(request, request.projects)
@@ -430,7 +430,7 @@ def note_base_cache_for_reviews(
     """Loads the project on its state, and lists the files that define prod's models. Read-only.
 
     Raises:
-        BadInput, Refused: the configuration or the state cannot be used.
+        BadInput, RequestRefused: the configuration or the state cannot be used.
         NotLoaded: the project does not load.
     """
     place = make_project_place(request, request.projects)

@@ -50,7 +50,7 @@ def make_rule_inputs(
     configuration or a removed linter is still a change, which the rules find in the files.
 
     Args:
-        row_counts: Known rows of changed models, by fully qualified name.
+        row_counts: Known numbers of rows of changed models, by fully qualified name.
         flags: The options that the plan is made with.
     """
     context = opened.context
@@ -142,7 +142,7 @@ def _list_prod_models(opened: OpenProject) -> dict[str, Model]:
 
 
 def read_known_rows(planned: BuiltPlan, ledger: CostLedger, names: MessageNames) -> dict[str, int]:
-    """Reads the rows that applies have counted of changed FULL models, by fully qualified name."""
+    """Reads the rows that applies counted in changed FULL models, by fully qualified name."""
     full = {
         names.short_name(snapshot.name): str(snapshot.name)
         for snapshot in planned.changed_snapshots

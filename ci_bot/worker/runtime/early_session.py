@@ -1,13 +1,13 @@
-"""Spark's session, started while its process still reads what the session is for.
+"""Starts Spark's session while its process still reads what the session is for.
 
 After a JVM has started, its Spark takes another second or two, and each first statement loads
-classes. Neither needs more than the options by which the JVM was started on a guess. So a thread
-makes the session, and lets Spark parse; it opens no catalog, and runs no statement. A session whose
-guess was wrong ends with its JVM, and Spark starts as usual.
+classes. Both need only the options with which the JVM was started on a guess. So a thread makes the
+session and lets Spark parse; it opens no catalog and runs no statement. If the guess was wrong, the
+session ends with its JVM, and Spark starts as usual.
 
-Only for a Spark inside the JVM: on a cluster, a wrong guess would take executors from others. And
-only if nothing outside of the process learns that it started: nobody has checked yet what it is to
-be used for.
+This is only for a Spark inside the JVM: on a cluster, a wrong guess would take executors from
+others. And nothing outside of the process may learn that Spark started, because nobody has checked
+yet what it will be used for.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 # What PySpark itself adds to the environment when its context starts (`SparkContext._do_init`).
 _ADDED = frozenset({"SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"})
-# Each kind of statement that follows, so that its classes are loaded.
+# One statement of each kind that comes later, so that Spark loads their classes.
 _PARSED = ("DROP VIEW a.b", "SHOW TABLES IN a.b", "SELECT COUNT(*) AS n FROM a.b WHERE c = 1")
 
-# Settings by which the start of Spark is written or sent somewhere.
+# Settings with which Spark writes or sends the fact that it starts.
 _REPORTS = ("spark.eventLog.enabled", "spark.extraListeners", "spark.plugins")
 
 Surroundings = tuple[Mapping[str, str], str]
@@ -44,8 +44,8 @@ def read_surroundings() -> Surroundings:
 
 
 def is_spark_start_reported(options: Mapping[str, str], environ: Mapping[str, str]) -> bool:
-    """Whether a start of Spark may be written or sent somewhere by these options, by those in the
-    environment, or by spark-defaults.conf.
+    """Whether these options, those in the environment, or spark-defaults.conf may make Spark write
+    or send the fact that it starts.
     """
     if "PYSPARK_SUBMIT_ARGS" in environ:
         return True  # it may name files
@@ -69,7 +69,7 @@ class EarlySession:
         start: Starts it; called on a thread of its own.
         warm_up: Called there with the session, once it can be claimed.
         adopt: Called with the session by the thread that claims it.
-        end: Ends it and its JVM, also if it is None because its start failed.
+        end: Ends it and its JVM; gets None if its start failed.
         read: Reads what the JVM inherits.
     """
 
@@ -95,8 +95,8 @@ class EarlySession:
         return self._session is not None
 
     def claim_session(self, options: Mapping[str, str]) -> Any | None:
-        """Waits for the session and returns it; ends it and returns None if it is not what its
-        caller would start by itself.
+        """Waits for the session and returns it; ends it and returns None if the caller would start
+        another one.
         """
         self._started.wait()
         if self._session is not None and (dict(options), self._read()) == (
@@ -177,7 +177,8 @@ def start_session_early(
     read: Callable[[str], Any],
 ) -> None:
     """Starts the JVM of a process that will most likely need one, and the session if its Spark is
-    local; does nothing if Spark's options are not known yet. Takes what `start_java_early` takes.
+    local; does nothing if Spark's options are not known yet. The arguments are those of
+    `start_java_early`.
     """
     _STARTER.start_session(directory, gateway, prepare, read)
 
@@ -215,10 +216,10 @@ def _parse_statements(session: Any) -> None:
 
 
 def _activate_session(session: Any) -> None:
-    """Makes it the session of this thread, as its start would have.
+    """Makes a session the one of this thread, as starting it here would.
 
-    Spark reads the default catalog, among others, from the options of the asking thread's session,
-    and from Spark's own defaults if the thread has none. (`SparkSession.__init__`)
+    Spark reads options such as the default catalog from the session of the asking thread, and from
+    Spark's own defaults if the thread has none. (`SparkSession.__init__`)
     """
     session._jvm.SparkSession.setActiveSession(session._jsparkSession)
 

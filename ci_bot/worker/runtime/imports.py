@@ -61,7 +61,7 @@ def move_search_paths_of_worker(directories: Sequence[str], old: Path, new: Path
 
 
 def _move_search_path(path: Path, old: Path, new: Path) -> Path:
-    """Returns `path` in the new tree if it lies in the old one."""
+    """Returns `path` in the new tree if it is in the old one, else as it is."""
     for top in (old, old.resolve()):
         if path.is_relative_to(top):
             return new / path.relative_to(top)
@@ -82,7 +82,7 @@ class _ReadOnlyImportLoader(SourceFileLoader):
     """Reads existing byte code, and writes none."""
 
     def set_data(self, path: Any, data: Any, *, _mode: int = 0o666) -> None:
-        """Where `SourceFileLoader` would write the file."""
+        """Writes nothing; `SourceFileLoader` would write the file here."""
 
 
 _finder = FileFinder.path_hook(
@@ -110,25 +110,26 @@ def _make_import_path_hook(repository: Path, environment: Path) -> Callable[[str
     return find_modules_in
 
 
-# What importing SQLMesh makes and hardly any run uses, made late: a fifth of a worker's start.
+# Work of SQLMesh's import whose result hardly any run uses, done later: a fifth of a worker's
+# start.
 #
 # SQLMesh reads dates with dateparser, whose list of time zones is two thousand regular expressions.
 # A date without a time zone needs one of them. But the end of `2024-01-01` looks like a zone, and
-# then all of them are tried; so dates as ISO 8601 writes them are read here. And each of SQLMesh's
-# 150 records, those of thirty engines among them, has a validator, which Pydantic can make when the
-# first record is read. Its analytics and one of the engines ask servers with requests, which takes
-# as long to import as a tenth of SQLMesh.
+# then all of them are tried; so ISO 8601 dates are read here. Each of SQLMesh's 150 records, also
+# those of its thirty engines, has a validator, which Pydantic can make when the first record is
+# read. SQLMesh's analytics and one of the engines import requests to ask servers, which takes a
+# tenth of the time of SQLMesh's own import.
 
 
 def delay_import_work() -> None:
-    """Delays work of the modules in `_DELAYED` to the first use of what it makes. No effect on a
-    module that is already imported.
+    """Delays work of the modules in `_DELAYED` until its result is used for the first time. No
+    effect on a module that is already imported.
     """
     sys.meta_path.insert(0, _DelayingImportFinder())
 
 
 class _DelayingImportFinder(MetaPathFinder):
-    """Finds the modules of `_DELAYED`, and runs each in its own way."""
+    """A finder of the modules in `_DELAYED`, which runs each in its own way."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -189,8 +190,8 @@ _DELAYED = {
 
 
 class _LateModule(ModuleType):
-    """Stands in for a module in the names of its importer, and imports it when something of it is
-    used.
+    """A replacement for a module in its importer's names, which imports the module when something
+    in it is used.
     """
 
     def give_way(self) -> None:
@@ -222,7 +223,7 @@ _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}:[0-9]{
 
 
 class _QuickDates:
-    """Replaces dateparser in the module that calls it: reads plain dates by itself."""
+    """A replacement for dateparser in the module that calls it; it reads plain dates itself."""
 
     def __init__(self, dateparser: Any) -> None:
         self._dateparser = dateparser

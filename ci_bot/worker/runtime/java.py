@@ -1,4 +1,4 @@
-"""Finding a Java runtime, so that a machine with pip alone can run Spark; which Java it is."""
+"""Finds a Java runtime and its version, so that a machine with only pip can run Spark."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class JavaRuntime:
 
     Attributes:
         program: Its `java`.
-        version: Its major version; None where it does not say.
-        modules: What it can load; None where it does not say.
+        version: Its major version; None if it is not known.
+        modules: The modules that it can load; None if they are not known.
     """
 
     program: Path
@@ -54,7 +54,7 @@ class JavaRuntime:
 def add_java_options_for_brief_run(environ: Mapping[str, str]) -> dict[str, str]:
     """Returns the variables to change in `environ` for a Spark with little work.
 
-    Options of the project's own come later on Java's command line, and win.
+    The project's own options come later on Java's command line, so they win.
     """
     own = environ.get("SPARK_SUBMIT_OPTS", "")
     return {"SPARK_SUBMIT_OPTS": f"{ONLY_QUICK_COMPILER} {own}".strip()}
@@ -68,7 +68,7 @@ def remove_java_options_for_brief_run(environ: Mapping[str, str]) -> dict[str, s
 
 def add_java_launcher_options(environ: Mapping[str, str]) -> dict[str, str]:
     """Returns the variables to add to `environ` for the JVM that only writes the command line of
-    the next one, as each start of Spark has it. (`spark-class`)
+    Spark's JVM; each start of Spark runs one. (`spark-class`)
     """
     own = environ.get("SPARK_LAUNCHER_OPTS", "")
     return {"SPARK_LAUNCHER_OPTS": f"{ONLY_QUICK_COMPILER} {own}".strip()}
@@ -82,11 +82,11 @@ def make_java_options_for_private_directory(
 
     Java's temporary directory ignores TMPDIR: Hive's resources, Spark's blocks and unpacked
     libraries stay in /tmp if a JVM is killed. Derby writes its log into the working directory.
-    Options of the project's own come later, and win.
+    The project's own options come later, so they win.
 
     Args:
         metastore: Whether to put an embedded metastore without a configured path there, too: for a
-            run that only reads and finds none. Else it is the team's, and stays.
+            run that only reads and finds none. Else it belongs to the team, and is not moved.
     """
     options = {
         "java.io.tmpdir": temporary,
@@ -101,8 +101,8 @@ def make_java_options_for_private_directory(
 def name_without_address_for_java(environ: Mapping[str, str]) -> str | None:
     """Returns this machine's name if it does not resolve and Spark would need it; else None.
 
-    An engine writes the name of a container on one of its networks into /etc/hosts, but not that of
-    one without; a machine that was renamed by hand is another case.
+    A container engine writes a container's name into /etc/hosts only if the container is on one of
+    its networks. A machine that was renamed by hand may also have such a name.
     """
     # Spark uses the name if neither is set (Utils.localCanonicalHostName).
     if environ.get("SPARK_LOCAL_IP") or environ.get("SPARK_LOCAL_HOSTNAME"):
@@ -167,9 +167,10 @@ def find_java_environment(
 def find_java_runtime(
     environ: Mapping[str, str], *, which: Callable[[str], str | None] = shutil.which
 ) -> JavaRuntime | None:
-    """The Java that Spark will start with, in an environment that has one; None if it has none.
+    """Finds the Java with which Spark will start in this environment; None if there is none.
 
-    Asked of the file that every Java has beside its directories, and of itself only without that.
+    Its version comes from the file `release`, which every Java has beside its directories; only if
+    the file does not say it, that Java is started and asked.
     """
     home = environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else which("java")
@@ -209,7 +210,7 @@ def _parse_major_java_version(text: str) -> int | None:
 
 
 def read_spark_version() -> tuple[int, int]:
-    """PySpark's major and minor version, without importing it; the newest where it is not there."""
+    """Reads PySpark's major and minor version without importing it; the newest if it is missing."""
     try:
         major, minor, *_ = parse_release(metadata.version("pyspark"))
         return major, minor
@@ -223,7 +224,7 @@ def list_java_versions(spark: tuple[int, int]) -> tuple[int, ...]:
 
 
 def describe_java_versions(spark: tuple[int, int]) -> str:
-    """Describes these versions as a sentence without a full stop."""
+    """Describes the Java versions that a Spark supports, as a sentence without a full stop."""
     *most, last = (str(version) for version in list_java_versions(spark))
     return f"Spark {spark[0]}.{spark[1]} runs on Java {', '.join(most)} and {last}"
 
@@ -244,7 +245,7 @@ def list_spark_jar_directories(environ: Mapping[str, str]) -> list[Path]:
 def check_spark_jars_before_java_starts(
     environ: Mapping[str, str], packages: Sequence[str] | None = None
 ) -> None:
-    """Refuses a missing PySpark, and one without Spark's own jars, before Java is looked for.
+    """Refuses a missing PySpark, and one without Spark's own jars, before the search for Java.
 
     Args:
         packages: PySpark's directories; by default those of the installed one.
@@ -276,7 +277,7 @@ def check_java_before_spark_starts(found: JavaRuntime | None, spark: tuple[int, 
     A version newer than the supported ones may work, so it is tried.
 
     Raises:
-        BadInput: with the version and the path.
+        BadInput: Spark cannot start with this Java; the text has its version and path.
     """
     if found is None:
         return

@@ -1,4 +1,4 @@
-"""Spark's JVM as a process: started while SQLMesh is imported, and its end noticed.
+"""Spark's JVM as a process: starts it while SQLMesh is imported, and notices its end.
 
 A JVM takes as long to start as SQLMesh takes to import, and they do not depend on each other. Its
 options are needed before there is a configuration, so they are guessed from the plain text of a
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 
-# (`pyspark.java_gateway.launch_gateway`)
+# The entry of a JVM's environment by which it is found. (`pyspark.java_gateway.launch_gateway`)
 MARK = b"_PYSPARK_DRIVER_CONN_INFO_PATH="
 # A process that is just starting appears a little later.
 _LOOKS = 20
@@ -56,7 +56,7 @@ def find_active_java() -> JavaProcess | None:
 
 
 class JavaWatch:
-    """Watches one JVM after the other on a separate thread, from `start_watching` on.
+    """A watch over one JVM after the other on a separate thread, from `start_watching` on.
 
     Args:
         java: Returns the current JVM.
@@ -161,7 +161,7 @@ def guess_spark_options_for_java(
     Args:
         directory: The project's, or the first of several.
         gateway: The requested gateway; None is the project's default.
-        read: Gives the document of a YAML text; None if there is none.
+        read: Returns the document of a YAML text; None if there is none.
     """
     files = [directory / name for name in FILES if (directory / name).is_file()]
     if len(files) != 1 or (directory / "config.py").exists() or (directory / ".env").exists():
@@ -207,7 +207,7 @@ def start_java_early(
 
     Args:
         prepare: Prepares the environment for Spark; may be called again later.
-        read: Gives the document of a YAML text; None if there is none.
+        read: Returns the document of a YAML text; None if there is none.
     """
     options = guess_spark_options_for_java(directory, gateway, read)
     # The options that PySpark itself adds are known for the versions before 4.
@@ -249,7 +249,7 @@ class EarlyJava:
         """Replaces PySpark's own start: returns this JVM if its options match, else starts another.
 
         Raises:
-            Exception: what PySpark raises where a JVM does not start.
+            Exception: whatever PySpark raises if a JVM does not start.
         """
         if dict(conf.getAll()) == self._options and dict(self._environ) == self._at_start:
             self._thread.join()

@@ -1,10 +1,10 @@
 """Reports to the bot, at once, the files of the checkout that this process opens, imports or runs.
 
-The bootstrap loads this file, by its path, before anything else of the worker: an audit hook that
-cannot be taken out again, and a pipe that can only be written to. A file is reported before its
-content is read, so before any code in it runs. What that code does afterwards, it cannot take its
-own name back. Processes that are forked inherit the hook and the pipe; programs that are started do
-not, so their command is reported.
+The bootstrap loads this file, by its path, before anything else of the worker. It adds an audit
+hook that cannot be removed, and a pipe that can only be written to. A file is reported before its
+content is read, so before any code in it runs. Whatever that code does afterwards, it cannot take
+its own name back. Forked processes inherit the hook and the pipe; started programs do not, so their
+command is reported.
 
 Standard library only, and nothing newer than Python 3.9: it runs under the worker's interpreter.
 """
@@ -24,8 +24,8 @@ HELLO, FILE, ENDING, PROGRAM = b"h", b"f", b"e", b"p"
 _PROGRAMS = frozenset({"subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system"})
 # Modules that start another interpreter, without the hook and without an audit event.
 _STARTERS = ("popen_spawn_posix.py", "popen_forkserver.py", "popen_loky_posix.py")
-# Modules that make interpreters within this process. Python 3.13 has no audit event for making one
-# that a hook in Python receives.
+# Modules that make interpreters within this process. When one is made, Python 3.13 has no audit
+# event that a hook in Python receives.
 _INTERPRETERS = frozenset({"_interpreters", "_xxsubinterpreters"})
 _own = threading.local()
 _told: set[str] = set()
@@ -150,7 +150,7 @@ def _make_load_trace_reporter(
 
     def report_file(name: Any) -> None:
         if name is None or isinstance(name, int) or getattr(_own, "looking", False):
-            return  # an open descriptor was told when it was opened
+            return  # an open descriptor was reported when it was opened
         try:
             text = os.fsdecode(name)
             path = os.path.join(os.getcwd(), text)

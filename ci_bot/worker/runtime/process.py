@@ -1,8 +1,8 @@
 """The worker's process: its channel to the bot, its end within seconds, and work in a fork of it.
 
-The channel takes one request, some progress and one answer. Three inherited descriptors, whose
+The channel carries one request, some progress and one answer, over inherited descriptors whose
 numbers are the process's arguments. Output (descriptors 1 and 2) is only log, so nothing that
-SQLMesh, Spark or the project print can count as an answer.
+SQLMesh, Spark or the project prints can count as an answer.
 
 SQLMesh waits for its thread pool before it passes an interrupt on; with a Python model that took 36
 s, and the runner gives 7.5 s. So a separate thread writes the answer, cancels Spark's jobs,
@@ -58,7 +58,7 @@ class WorkerChannelToBot:
         request_fd: Descriptor of the file that holds the request.
         answer: Descriptor of the empty file for the answer.
         progress: Descriptor of the pipe for progress; -1 if nobody listens.
-        gate: Descriptor that ends when the process beside this one has ended; -1: there is none.
+        gate: Descriptor that closes when the process beside this one has ended; -1: there is none.
     """
 
     def __init__(self, *, request_fd: int, answer: int, progress: int, gate: int = -1) -> None:
@@ -142,7 +142,7 @@ class WorkerChannelToBot:
             self.answered = True
 
     def write_last_words(self, document: Contract) -> None:
-        """Writes the answer that holds if this process ends without a later one."""
+        """Writes the answer that counts if this process ends without a later one."""
         with self._lock:
             if not self.answered:
                 self._write_document(document)
@@ -168,7 +168,7 @@ def _flush_worker_log_line_by_line(stream: TextIO) -> None:
 
 @contextmanager
 def silence_worker_log(name: str) -> Iterator[None]:
-    """Inside of it the log of this name writes nothing."""
+    """Keeps the log of this name from writing anything inside this block."""
     log = logging.getLogger(name)
     was, log.disabled = log.disabled, True
     try:
@@ -184,7 +184,7 @@ def silence_worker_log(name: str) -> Iterator[None]:
 # manager. So Spark is stopped after its last query, and then its idle JVM is killed.
 
 
-# The limit for a cluster that does not answer. The sandbox waits a moment more, and ends the JVM.
+# The limit for a cluster that does not answer. The sandbox waits a little longer, and ends the JVM.
 PATIENCE_SECONDS = 2.0
 
 
@@ -195,7 +195,7 @@ def find_spark_context_of_worker() -> Any | None:
 
 
 class EndOfWorkerSpark:
-    """Ends the Spark of this process, if it has one. Nothing here raises.
+    """The end of the Spark of this process, if it has one. Nothing here raises.
 
     Args:
         context: Returns the SparkContext; called when Spark is to end.
@@ -224,7 +224,7 @@ class EndOfWorkerSpark:
         self._thread.start()
 
     def finish_end(self) -> None:
-        """Ends the JVM of a Spark that has stopped. The sandbox ends one that has not."""
+        """Ends the JVM of a Spark that has stopped; the sandbox ends one that has not stopped."""
         if self._thread is None:
             return
         self._thread.join(self._patience)
@@ -265,11 +265,11 @@ class WorkerStopRequest:
         return self._event.is_set()
 
     def on_last_words(self, action: Callable[[], None]) -> None:
-        """Adds an action for before the process ends; the last added runs first."""
+        """Adds an action that runs before the process ends; the last added runs first."""
         self._last_words.append(action)
 
     def at_the_end(self, action: Callable[[], None]) -> None:
-        """Adds an action for after everything else, if there is time."""
+        """Adds an action that runs after everything else, if there is time."""
         self._at_the_end.append(action)
 
     def install_and_watch(self) -> None:
@@ -300,7 +300,7 @@ class WorkerStopRequest:
         self._exit_now(128 + self._signal)
 
     def _wind_down(self) -> None:
-        # The leases after the jobs: a waiting run may begin the moment that one is free.
+        # Leases are released after the jobs end: a waiting run may begin as soon as one is free.
         first = (*reversed(self._last_words), cancel_spark_jobs_of_worker, release_leases_of_worker)
         for action in (*first, *self._at_the_end):
             try:
@@ -324,11 +324,11 @@ def release_leases_of_worker() -> None:
 
 
 class KilledWorkerFork(ChildProcessError):
-    """A signal ended the process, which proves nothing about its work."""
+    """The error if a signal ended the process, which proves nothing about its work."""
 
 
 class ForkedBackgroundWork:
-    """Work that goes on beside this process, and ends with it.
+    """Work in a process beside this one, which ends with this one.
 
     Args:
         work: Returns a JSON value.

@@ -1,4 +1,4 @@
-"""The contents of Spark's catalog, by plain statements whose errors are not swallowed.
+"""The contents of Spark's catalog, read by plain statements that hide no errors.
 
 SQLMesh's own listing turns every error into "no objects" (`_get_data_objects`), which does not
 prove that an object is gone.
@@ -39,7 +39,7 @@ _COUNTED_TOGETHER = 25
 
 
 class SparkCatalogSqlPort(Protocol):
-    """Runs one statement on Spark and returns its rows, whose fields have names and numbers."""
+    """A runner of statements on Spark; the fields of the rows have names and numbers."""
 
     def query_rows(self, sql: str) -> Sequence[Any]: ...
 
@@ -59,7 +59,7 @@ class SparkCatalogAdapterSql:
 
 
 class SparkCatalogFilesPort(Protocol):
-    """Reads the storage below tables."""
+    """A reader of the storage below tables."""
 
     def measure_size(self, location: str) -> int | None: ...
 
@@ -71,7 +71,8 @@ class SparkCatalogAdapterFiles:
         self._adapter = adapter
 
     def measure_size(self, location: str) -> int | None:
-        """Bytes of all files at or below a location; 0 if there is nothing, None: unknown.
+        """Measures the bytes of all files at or below a location; 0 if there are none, None:
+        unknown.
 
         It runs no Spark job, and a file system that Hadoop does not know (an object store behind
         Iceberg's own client) gives None.
@@ -158,8 +159,8 @@ class SparkCatalog:
         tables = self._list_tables(catalog, schema)
         if tables is None:
             return {}
-        # Depending on the catalog SHOW TABLES lists views as well (Hive) or leaves them out
-        # (Iceberg), so views are asked for by themselves and win.
+        # Depending on the catalog, SHOW TABLES lists views as well (Hive) or leaves them out
+        # (Iceberg), so views are listed separately, and win.
         found: dict[str, ObjectKind] = dict.fromkeys(tables, "table")
         return found | dict.fromkeys(self._list_views(catalog, schema) or (), "view")
 
@@ -167,8 +168,8 @@ class SparkCatalog:
         """Lists the names of all tables and views of a schema; None if the schema does not exist.
 
         It uses the fewest statements, because each takes tenths of a second in a fresh session.
-        Spark's own catalog lists views among the tables, also if Iceberg's `SparkSessionCatalog`
-        stands before it; other catalogs need not.
+        Spark's own catalog lists views among the tables, even with Iceberg's `SparkSessionCatalog`
+        in front of it; other catalogs may not.
         """
         tables = self._list_tables(catalog, schema)
         if tables is None or catalog.lower() == SESSION_CATALOG:
@@ -280,8 +281,8 @@ class SparkCatalog:
         """Lets Spark analyse each relation; the value is its error, None if it resolves.
 
         Args:
-            at_once: How many relations are analysed at once. None runs a job; the driver and the
-                metastore do the work.
+            at_once: How many relations are analysed at once. No analysis runs a job; the driver and
+                the metastore do the work.
             analyse: How to analyse a relation, if the result is to be kept.
         """
         names = list(relations)
@@ -292,7 +293,7 @@ class SparkCatalog:
     def count_rows(
         self, relations: Sequence[SparkRelation], names: Mapping[str, str] = MappingProxyType({})
     ) -> dict[SparkRelation, int]:
-        """Row counts, many in one statement, so that Spark schedules them side by side.
+        """Counts the rows of relations, many in one statement, so that Spark counts in parallel.
 
         Args:
             names: The session's names of relations that it has already analysed, by their SQL.

@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 
-# A digest of everything besides its SQL file that decides a model.
+# The digest of everything that decides a model, except its SQL file.
 
 
-# What is run or read before models are, and could change how they are read.
+# Folders that SQLMesh runs or reads before the models, and that could change how it reads these.
 _DIRECTORIES = (c.MACROS, c.AUDITS, c.SIGNALS, c.MATERIALIZATIONS)
 # In a default these would run code of the project for each model.
 _TEMPLATES = ("@", "{{", "{%")
@@ -71,7 +71,7 @@ def digest_sqlmesh_load_settings(
     """Makes the digest of the arguments that `SqlMeshLoader._load_sql_models` loads each file with.
 
     Returns:
-        None if it cannot be computed: then no file of the project is known.
+        The digest; None if it cannot be computed, and then no file of the project is known.
     """
     if type(loader) is not SqlMeshLoader:
         return None
@@ -109,7 +109,7 @@ def digest_sqlmesh_load_settings(
 
 
 def is_dialect_of_sqlglot(name: str | None) -> bool:
-    """Whether sqlglot itself brings this dialect: a package of others can change by itself."""
+    """Whether a dialect is sqlglot's own; one of another package can change on its own."""
     try:
         found = type(Dialect.get_or_raise(name))
     except ValueError:
@@ -153,17 +153,17 @@ def _convert_sqlmesh_value(value: Any) -> Any:  # noqa: PLR0911 - one return per
     raise _UnknownError
 
 
-# This many files load faster than processes are forked for them.
+# Up to this number, loading files in one process is faster than forking processes for them.
 _FEW = 40
 
 OnSettings = Callable[[Path, bytes, Mapping[str, Any]], None]
 
 
 def digest_stored_sqlmesh_model(settings: bytes, stored: StoredModel) -> str:
-    """Makes the digest of everything that a model was loaded with but its file, and of prod's
-    record.
+    """Makes the digest of prod's record of a model and of everything that it was loaded with,
+    except its file.
 
-    The settings cannot be guessed from the cached digest: prod's record includes its creation time.
+    Nobody can guess the settings from the cached digest: prod's record includes its creation time.
     """
     return hashlib.sha256(settings + stored.text.encode()).hexdigest()
 
@@ -174,8 +174,8 @@ def load_known_files_into_sqlmesh(
 ) -> Iterator[None]:
     """Takes the models of known files from prod's records while a project loads in this block.
 
-    A file counts as known if it, its surroundings and prod's record are the same as in the run that
-    noted it; every other one loads as usual. (`SqlMeshLoader._load_sql_models` asks its cache for
+    A file counts as known if it, its settings and prod's record are the same as in the run that
+    noted it; every other file loads as usual. (`SqlMeshLoader._load_sql_models` asks its cache for
     each file first)
 
     Args:
@@ -291,7 +291,7 @@ class _SqlmeshModelCache:
                 return None
             return self._take_from_prod(path, file, stored)
         except Exception:
-            return None  # what is wrong with the file is said where it is loaded
+            return None  # loading the file reports what is wrong with it
 
     def _take_from_prod(self, path: Path, file: KnownFile, stored: StoredModel) -> SqlModel | None:
         model = parse_stored_sqlmesh_model(stored)
@@ -314,7 +314,7 @@ def parse_stored_sqlmesh_model(stored: StoredModel) -> SqlModel | None:
 
 
 _MACROS = (d.MacroFunc, d.MacroSQL, d.MacroStrReplace, d.MacroDef)
-# Moments, which stand in a query as they are until it runs.
+# Macros for times, which stay in a query as they are until it runs.
 _MOMENTS = tuple(
     f"{edge}_{unit}"
     for edge in ("start", "end", "execution")
@@ -332,8 +332,8 @@ class NotedFiles:
 
 @contextmanager
 def note_files_that_sqlmesh_loads() -> Iterator[NotedFiles]:
-    """Notes it while projects are loaded inside this block; `list_known_files_of_sqlmesh` wants
-    it.
+    """Notes the settings of projects that load inside this block, for
+    `list_known_files_of_sqlmesh`.
     """
     made = NotedFiles()
 
@@ -349,8 +349,8 @@ def list_known_files_of_sqlmesh(
 ) -> list[KnownFile]:
     """Lists the files that define exactly one model, which equals prod's record in every field.
 
-    Only if the file and its noted surroundings decide the model: one that uses code, a template, or
-    a macro other than a time may read anything.
+    A file is listed only if it and the noted settings alone decide the model: one that uses code, a
+    template, or a macro other than a time may read anything. At most `MOST_FILES` are listed.
     """
     stored = read_stored_sqlmesh_models(context)
     models = [(model, model._path) for model in context.models.values() if model._path is not None]
@@ -389,7 +389,7 @@ def _is_sqlmesh_model_defined_by_file(model: Model, path: Path) -> TypeGuard[Sql
     if not is_sqlmesh_model_pure(model) or not is_dialect_of_sqlglot(model.dialect):
         return False
     if any(getattr(model, name, None) for name in _STATEMENTS):
-        return False  # their trees come from the file, too, and nothing brings them from there
+        return False  # their trees come from the file, too, and nothing reads them from there
     text = path.read_text(encoding="utf-8")
     parts = d.parse(text, default_dialect=model.dialect)
     definition = next((part for part in parts if isinstance(part, d.Model)), None)
@@ -438,7 +438,7 @@ def _is_sqlmesh_model_as_stored(
 
 def _is_same_sqlmesh_value(one: Any, other: Any) -> bool:
     if type(one) is date and isinstance(other, str):
-        return str(one) == other  # YAML makes a date of a model's start, and the state its text
+        return str(one) == other  # a model's start is a date in YAML, and a text in the state
     if type(one) is not type(other):
         return False
     if isinstance(one, exp.Expression):

@@ -69,10 +69,10 @@ _metadata: Any = context_diff.metadata
 
 
 def let_sqlmesh_scan_packages_once() -> None:
-    """Lets the plans of this process share one scan of the installed packages; there is none if no
-    model imports one.
+    """Lets the plans of this process share one scan of the installed packages; if no model imports
+    a package, there is no scan.
 
-    Every `ContextDiff` reads the metadata of all of them again to infer requirements
+    Every `ContextDiff` reads the metadata of all packages again to infer requirements
     (`_build_requirements`), 0.3 s each, although they cannot change while the process runs.
     """
     if context_diff.metadata is _metadata:
@@ -86,10 +86,10 @@ def let_sqlmesh_scan_packages_once() -> None:
 
 
 def skip_engine_import_of_sqlmesh() -> None:
-    """Lets a connection's check that its engine is installed pass for PySpark.
+    """Makes a connection's check for an installed engine pass for PySpark.
 
-    A review starts no Spark, so it needs none, and importing one takes 0.1 s. A PySpark that is
-    missing, or that cannot be imported, is reported where Spark is started
+    A review starts no Spark, so it needs no PySpark, and importing it takes 0.1 s. A PySpark that
+    is missing or cannot be imported is reported when Spark starts
     (`java.check_spark_jars_before_java_starts`).
     """
     module: Any = connection
@@ -112,7 +112,7 @@ def read_sqlmesh_configs(paths: Iterable[Path]) -> dict[Path, Config]:
 def prepare_sqlmesh_configs(configs: dict[Path, Config], cache_dir: Path) -> None:
     """Applies the run's own settings to the configurations.
 
-    An ephemeral cache, no analytics, and plans that compare with prod also when the PR environment
+    An ephemeral cache, no analytics, and plans that compare with prod even if the PR environment
     exists. None of them takes part in a fingerprint.
     """
     for config in configs.values():
@@ -122,17 +122,17 @@ def prepare_sqlmesh_configs(configs: dict[Path, Config], cache_dir: Path) -> Non
 
 
 def read_default_catalog_of_sqlmesh(context: Context) -> str | None:
-    """The default catalog of the selected gateway."""
+    """Returns the default catalog of the selected gateway; None if it has none."""
     catalog: str | None = context.default_catalog
     return catalog
 
 
 class DbtProjectError(ConfigError):
-    """A project that only SQLMesh's dbt loader can read, if that is not used."""
+    """The error for a project that needs SQLMesh's dbt loader, if that loader is not used."""
 
 
 def is_dbt_project(path: Path) -> bool:
-    """Whether SQLMesh reads a directory as a dbt project by itself. (`load_config_from_paths`)"""
+    """Whether SQLMesh recognizes a directory as a dbt project. (`load_config_from_paths`)"""
     return (path / DBT_PROJECT_FILENAME).is_file() and not (path / "config.py").is_file()
 
 
@@ -140,9 +140,9 @@ def read_sqlmesh_configs_without_state(paths: Iterable[Path]) -> dict[Path, Conf
     """Reads the configuration of each directory without its `state_connection`.
 
     A state connection with missing variables fails the validation of the whole configuration, so it
-    is removed before. All else is as `read_sqlmesh_configs` reads it, so that both baselines plan
-    alike: the project's `.env`, `SQLMESH__` variables, keys that do not exist. (`load_configs` and
-    `load_config_from_paths`, without the user's own file and without dbt)
+    is removed first. Everything else is read as in `read_sqlmesh_configs`, so that both baselines
+    give the same plan: the project's `.env`, `SQLMESH__` variables, unknown keys. (`load_configs`
+    and `load_config_from_paths`, without the user's own file and without dbt)
 
     Raises:
         DbtProjectError: a directory holds a dbt project.
@@ -215,21 +215,21 @@ class _OwnKeys(frozenset[str]):
 
 
 def load_sqlmesh_context_without_state(context: Context) -> None:
-    """Loads only what lies in the context's directories.
+    """Makes a context load only what is in its directories. Call it before loading.
 
-    With a `project:` key, SQLMesh adds the models that prod's state holds of other projects
+    With a `project:` key, SQLMesh adds the models of other projects from prod's state
     (`Context.load`). In a state made of the base branch these are the base branch's own models,
-    under their key there. Call it before loading.
+    under the key that it has there.
 
-    SQLMesh asks `any(self._projects)` for that, in all versions; `load_state`, which would say the
-    same, came with 0.236. What is whose (`in self._projects`) stays known.
+    All versions of SQLMesh ask `any(self._projects)` for that; `load_state`, which does the same,
+    exists only since 0.236. `in self._projects` still says which project a model belongs to.
     """
     keys: Any = _OwnKeys(context._projects)
     context._projects = keys
 
 
 def is_sqlmesh_state_shared(context: Context) -> bool:
-    """Whether the state may hold other projects; one made of the base branch does not.
+    """Whether the state may hold other projects; a state made of the base branch does not.
 
     (`load_sqlmesh_context_without_state`)
     """
@@ -245,9 +245,10 @@ def needs_sqlmesh_format(context: Context, node: Any) -> bool:
 def list_written_sqlmesh_bot_settings(config: Config) -> dict[str, object]:
     """Lists the keys that a configuration writes under `cicd_bot:`, with their values.
 
-    Null counts as not written. What SQLMesh copies there from `plan:` does not count either; it is
-    known by being the same object. A configuration of a class of the project's own reaches us with
-    every default set, so there what equals a default was most likely not written.
+    Null counts as not written. A value that SQLMesh copies there from `plan:` does not count
+    either; it is recognized because it is the same object. A configuration of the project's own
+    class arrives with every default set, so a value in it that equals a default was probably not
+    written.
     (`GithubCICDBotConfig`, `Config._inherit_project_config_in_cicd_bot`, `convert_config_type`)
     """
     bot = getattr(config, "cicd_bot", None)
@@ -270,7 +271,7 @@ def list_written_sqlmesh_bot_settings(config: Config) -> dict[str, object]:
 
 
 def list_known_sqlmesh_bot_settings(bot: Any) -> set[str]:
-    """The keys that the installed version of SQLMesh's bot knows. (`GithubCICDBotConfig`)"""
+    """Returns the keys that the installed SQLMesh's bot knows. (`GithubCICDBotConfig`)"""
     return {info.alias or name for name, info in type(bot).model_fields.items()}
 
 
@@ -290,10 +291,13 @@ def render_as_sqlmesh_executes(tree: exp.Expr, dialect: str) -> str:
 
 
 def render_sqlmesh_table_clauses(model: Model, properties: Mapping[str, Any], dialect: str) -> str:
-    """Renders the clauses of a model's CREATE TABLE besides name, columns and query.
+    """Renders the clauses of a model's CREATE TABLE except name, columns and query.
 
     Args:
-        properties: rendered; physical ones, or those of the view.
+        properties: The rendered properties: the physical ones, or those of the view.
+
+    Returns:
+        The clauses as SQL; "" if there are none.
     """
     clauses = _make_sqlmesh_adapter(dialect)._build_table_properties_exp(
         table_format=model.table_format,
@@ -334,7 +338,11 @@ def render_sqlmesh_model_on_earlier_runs(model: SqlModel) -> exp.Expr | None:
 def render_sqlmesh_environment_statements(
     item: EnvironmentStatements, tree: exp.Expr, dialect: str, catalog: str | None, **context: Any
 ) -> list[str] | None:
-    """One statement of `EnvironmentStatements` as `render_statements` renders it; see above."""
+    """Renders one statement of `EnvironmentStatements` as its `render_statements` does.
+
+    Returns:
+        The SQL texts, empty if a condition leaves none; None if rendering needs the engine.
+    """
     rendered = ExpressionRenderer(
         tree,
         dialect,

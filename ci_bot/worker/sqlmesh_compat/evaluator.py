@@ -1,5 +1,5 @@
-"""SQLMesh's plan evaluator and scheduler, with callbacks, fences, and plans of which only a part is
-built.
+"""SQLMesh's plan evaluator and scheduler, with callbacks, fences, and plans that are built only in
+part.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class SqlmeshAuditQuery:
     execution_time: Any
 
     def cover_both(self, other: SqlmeshAuditQuery | None) -> SqlmeshAuditQuery:
-        """Returns the question over both ranges and the time between them."""
+        """Returns this query over both time ranges and the time between them."""
         if other is None:
             return self
         return replace(self, start=min(self.start, other.start), end=max(self.end, other.end))
@@ -64,7 +64,7 @@ class SqlmeshAuditQuery:
         models (fully qualified names).
 
         Raises:
-            KeyError: the audit's own model is not among them.
+            KeyError: `tables` has no table for the audit's own model.
             Exception: the audit's query cannot be rendered for that table.
         """
         query = self.snapshot.model.render_audit_query(
@@ -140,7 +140,7 @@ def _let_sqlmesh_name_failing_audits(evaluator: SnapshotEvaluator) -> None:
 
 
 AuditListener = Callable[[Snapshot, Sequence[AuditOutcome]], None]
-# Called in the thread that computes a batch once it is in its table, before it is audited.
+# Called after a batch is in its table and before its audits, in the thread that computes it.
 WriteListener = Callable[[Snapshot], None]
 # Entered around one batch, in the thread that computes it, with the range in milliseconds.
 AroundBatch = Callable[[Snapshot, tuple[int, int]], AbstractContextManager[None]]
@@ -153,8 +153,8 @@ class RecordingSqlmeshScheduler(Scheduler):
     It has no notification targets: an apply to a PR environment must not trigger the alerts that
     the project configured for prod. (`Scheduler._audit_snapshot`, `Scheduler.evaluate`)
 
-    It also creates the tables of selected models that get no interval, which SQLMesh does not do
-    beside batches of others: readers of such a table would not find it. (`Scheduler._dag`)
+    It also creates the tables of selected models that get no interval. SQLMesh does not do so if
+    other models have batches, and readers of such a table would not find it. (`Scheduler._dag`)
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class RecordingSqlmeshScheduler(Scheduler):
             and snapshot.unpaused_ts is None  # prod's own
         ]
         if not without:
-            return []  # the engine is not asked for nothing
+            return []  # then there is nothing to ask the engine
         missing = self.snapshot_evaluator.get_snapshots_to_create(without, self._deployable)
         return [snapshot.snapshot_id for snapshot in missing]
 
@@ -371,16 +371,17 @@ class PartOfSqlmeshPlan:
 
 
 class ProbingSqlmeshEvaluator(LeasedSqlmeshEvaluator):
-    """SQLMesh's evaluator for a part of a plan: what it builds is recorded and built, no more.
+    """SQLMesh's evaluator for a part of a plan: it records and builds only the snapshots of that
+    part.
 
-    A snapshot that is not built stays new to the state: for those SQLMesh computes previews, and
-    runs changed audits on the data that is there, and would not once they are recorded.
+    A snapshot that is not built stays new to the state. For new snapshots SQLMesh computes previews
+    and runs changed audits on existing data; it would not do so once they are recorded.
 
-    Statements before everything are run, because models may rest on what they set up, and in a
-    first apply they run if no view of the environment is there yet, too. What is left out: the
-    environment's record and its views, because half a plan is no environment; statements after
-    everything, which may rest on these; audits of what was built before, which tell nothing of
-    costs. The apply that follows does all of it. (`BuiltInPlanEvaluator`)
+    Statements before everything run, because models may need what they set up, and because a first
+    apply runs them, too, before any view of the environment exists. Left out are: the environment's
+    record and its views, because half a plan is no environment; statements after everything, which
+    may need these; audits of data that was built before, which show nothing about costs. The apply
+    that follows does all of it. (`BuiltInPlanEvaluator`)
     """
 
     part = PartOfSqlmeshPlan({}, ())
@@ -436,8 +437,8 @@ def make_sqlmesh_evaluator(
             more before its views are made. What it raises stops the plan.
         fence: Entered around every other write to the state.
         check: Called before each stage that writes on Spark. What it raises stops the plan.
-        on_table_written: Called for each batch that is in its table; also before an audit of data
-            that was there already.
+        on_table_written: Called when a batch is in its table; also before an audit of data that
+            was already there.
         around_batch: Entered around each batch.
         part: What to build; None: all of it, and the environment.
     """

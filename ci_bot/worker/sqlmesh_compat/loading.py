@@ -88,7 +88,7 @@ def let_sqlmesh_ignore_files(configs: dict[Path, Config], files: Sequence[Path])
 def restore_sqlmesh_registries() -> Iterator[None]:
     """Restores the registries of macros and signals, which a failed load leaves filled.
 
-    (`SqlMeshLoader._load_scripts` and `_load_signals` restore them only if they come to an end)
+    (`SqlMeshLoader._load_scripts` and `_load_signals` restore them only if nothing fails)
     """
     kept = [(kind, kind.get_registry()) for kind in (macro, signal)]
     try:
@@ -110,7 +110,10 @@ def order_sqlmesh_models(context: Context) -> None:
 
 
 def list_tests_that_sqlmesh_loaded(context: Context) -> list[ModelTestMetadata]:
-    """The project's unit tests. (`Context.select_tests` since 0.228, `load_model_tests` before)"""
+    """Lists the project's unit tests.
+
+    (`Context.select_tests` since 0.228, `load_model_tests` before)
+    """
     either: Any = context
     read = getattr(either, "select_tests", None) or either.load_model_tests
     return list(read())
@@ -182,8 +185,8 @@ def do_sqlmesh_tests_run_in_memory(context: Context) -> bool:
 
 
 def run_sqlmesh_test_alone(context: Context, models: Mapping[str, Model], text: str) -> str | None:
-    """Runs the one test of a YAML text on other models; returns its failure in a line, None if it
-    passes.
+    """Runs the only test of a YAML text on other models; returns its failure as one line, None if
+    it passes.
 
     (`ModelTest.create_test`, which `Context.test` calls)
     """

@@ -1,22 +1,20 @@
-"""Which Python a macro may make of SQL.
+"""What Python a macro may make from SQL.
 
 SQLMesh turns an argument of `@EVAL`, `@IF`, `@FILTER`, `@WITH`, `@JOIN`, `@WHERE`, `@GROUP_BY`,
 `@HAVING`, `@ORDER_BY`, `@LIMIT`, `@UNION` and `@SQL`, and what a macro of the project hands to
 `evaluator.eval_expression`, into Python source and evaluates it (`MacroEvaluator.eval_expression`,
-`MacroDialect`). The text of SQL lands in that source unescaped, in many ways:
+`MacroDialect`). The text of the SQL gets into that source unescaped, in many ways:
 
-- a quote in a quoted identifier ends the string of `exp.to_column('...')`, one in the name of a
-  macro that of `self.send('...')`, one in a path into JSON that of `['...']`;
+- a quote ends a string of Python: in a quoted identifier that of `exp.to_column('...')`, in a
+  macro's name that of `self.send('...')`, in a path into JSON that of `['...']`;
 - a function after a dot keeps its name: `exp.eval('...')` calls `eval`;
 - types, units, parameters of lambdas and `EXTRACT` paste their words;
 - `EXTRACT(__globals__ FROM f)` reads any attribute, and `ARRAY_ANY(x, f)` calls any object;
-- any of these may be made by another macro, by `@{...}`, by a variable of the configuration.
+- another macro, `@{...}` or a variable of the configuration may make any of these.
 
-So it is the Python that is judged, whatever made it, and by what is allowed: constants, plain
-names, operators, and calls of what SQLMesh offers or the project defines. Nothing else can come
-from SQL that means SQL, and no project can rely on it.
-
-Standard library only.
+So this module judges the Python itself, whatever made it, and allows only constants, plain names,
+operators, and calls of functions that SQLMesh offers or the project defines. Ordinary SQL never
+becomes any other Python, and no project can rely on it.
 """
 
 from __future__ import annotations
@@ -34,8 +32,8 @@ from sqlmesh.core import macros
 
 from ci_bot.worker.messages import MacroRefusedError
 
-# What `EXTRACT` may take; Python's `getattr` would give every other attribute of any object. The
-# fields that Spark, PostgreSQL, DuckDB, BigQuery and Snowflake document.
+# The date parts that `EXTRACT` may take: the fields that Spark, PostgreSQL, DuckDB, BigQuery and
+# Snowflake document. Python's `getattr` would give every other attribute of any object.
 _DATE_PARTS = frozenset(
     """
     year y years yr yrs yearofweek yearofweekiso yearweek isoyear quarter qtr quarters
@@ -70,24 +68,27 @@ MayCall = Callable[[str], bool]
 
 
 def is_no_function_of_sqlmesh(name: str) -> bool:
-    """Whether a name can only be a function of SQLMesh's or of the project's, or none at all."""
+    """Whether a name is no function of Python: it is SQLMesh's, the project's, or unknown."""
     return name in CONVERTERS or name not in _BUILT_IN | _ITS_OWN
 
 
 def find_objection_to_macro_code(
     source: str, may_call: MayCall = is_no_function_of_sqlmesh, *, may_read: bool = False
 ) -> str | None:
-    """Finds what Python that was made from SQL does besides computing; None: nothing.
+    """Finds what Python made from SQL does besides computing.
 
-    Source that is no Python is harmless: it fails before any of it runs.
+    Source that is not valid Python is harmless: it fails before any of it runs.
 
     Args:
         may_call: Whether a function of that name may be called.
         may_read: Whether any name may be read. SQL has columns of any name, and a macro could call
             what such a name means in Python only if it is evaluated.
+
+    Returns:
+        The first objection, as a clause of a message; None if there is none.
     """
     try:
-        # As `eval` reads it, which passes over blanks before an expression.
+        # As `eval` reads it: it skips blanks before an expression.
         tree = compile(source.lstrip(" \t"), "<macro>", "eval", ast.PyCF_ONLY_AST)
         return next(_SqlmeshMacroJudge(may_call, may_read).find_objections(tree, frozenset()), None)
     except (SyntaxError, ValueError):
@@ -97,14 +98,14 @@ def find_objection_to_macro_code(
 
 
 class _SqlmeshMacroJudge:
-    """Checks a tree, depth first."""
+    """The check of a tree, depth first."""
 
     def __init__(self, may_call: MayCall, may_read: bool) -> None:
         self._may_call = may_call
         self._may_read = may_read
 
     def find_objections(self, node: ast.AST, bound: frozenset[str]) -> Iterator[str]:
-        """Objections; `bound` are the parameters of the lambdas around."""
+        """Yields objections; `bound` are the parameters of the enclosing lambdas."""
         if isinstance(node, ast.Call):
             yield from self._find_call_objections(node, bound)
         elif isinstance(node, ast.Name):
@@ -142,7 +143,7 @@ class _SqlmeshMacroJudge:
                 yield "an identifier holds Python"
                 return
         elif name == "DOT":
-            # `a.b(1)` is read as an index; names alone are looked up there and never called.
+            # `a.b(1)` is read as an index; plain names in it are looked up and never called.
             arguments = [part for part in arguments if not _is_plain_name(part)]
         elif (why := self._find_refusal(call, name, bound)) is not None:
             yield why
@@ -167,7 +168,7 @@ class _SqlmeshMacroJudge:
 
 
 def _is_kind_that_macro_parses(word: ast.keyword) -> bool:
-    """`into=exp.Select`: what a text is parsed as."""
+    """Whether a keyword is like `into=exp.Select`, which says what a text is parsed as."""
     return word.arg == "into" and bool(_PARSED_AS.fullmatch(_render_dotted_name(word.value)))
 
 
@@ -185,7 +186,7 @@ def _is_private_name(name: str) -> bool:
 
 
 def _render_dotted_name(node: ast.AST) -> str:
-    """`a.b.c` as it is written; "" for anything else."""
+    """Renders `a.b.c` as it is written; "" for anything else."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
@@ -201,14 +202,13 @@ _LOCALS = ast.dump(ast.parse("locals()", mode="eval").body)
 
 
 def guard_sqlmesh_macro_evaluation() -> None:
-    """Lets the macros of this process evaluate only what comes from SQL that means SQL.
+    """Makes the macros of this process evaluate only Python that ordinary SQL can become.
 
-    To be called before anything of a project is loaded. The text of the changed files is judged
-    before as well, by a process that loads nothing, and gives file and line. But an argument may be
-    made by another macro, by a template or by a variable of the configuration, and only here is it
-    known what it became. So nothing has to be waited for and nothing has to be trusted: whatever
-    made the Python, it is judged at the moment it would run. A file of the base branch that does
-    the same is refused too; SQL that means SQL never makes such Python.
+    Call it before anything of a project is loaded. A process that loads nothing has checked the
+    text of the changed files before, and reports file and line. But another macro, a template or a
+    variable of the configuration may make an argument, and only here is its final form known. So
+    the Python is judged at the moment when it would run, whatever made it. A file of the base
+    branch that does the same is refused, too; ordinary SQL never makes such Python.
 
     (`MacroEvaluator.eval_expression` in `core/macros.py` calls `eval`, which it looks up in its own
     module first.)
@@ -238,12 +238,11 @@ def _evaluate_judged_macro_source(
 
 # Which parts of a parsed text SQLMesh hands to Python when it evaluates the macros in it.
 #
-# `MacroEvaluator.eval_expression` is the one place where Python is made of SQL. Of its own macros,
-# SQLMesh hands over the condition of `@IF`, `@WITH`, `@JOIN`, `@WHERE`, `@GROUP_BY`, `@HAVING`,
-# `@ORDER_BY` and `@LIMIT`, and no argument of `@AND`, `@OR`, `@EACH` and `@REDUCE`: what these get
-# beside is SQL that comes out again (`core/macros.py`). All that stands in an argument that is
-# evaluated is evaluated with it, macros too. Of any other macro, a project's own above all, each
-# argument counts as evaluated.
+# Only `MacroEvaluator.eval_expression` makes Python from SQL. From its own macros, SQLMesh hands
+# over the condition of `@IF`, `@WITH`, `@JOIN`, `@WHERE`, `@GROUP_BY`, `@HAVING`, `@ORDER_BY` and
+# `@LIMIT`, and no argument of `@AND`, `@OR`, `@EACH` and `@REDUCE`; their other arguments stay SQL
+# (`core/macros.py`). Everything in an evaluated argument is evaluated with it, macros too. Each
+# argument of any other macro, above all of a project's own, counts as evaluated.
 
 
 _ONLY_THE_CONDITION = frozenset(
@@ -258,8 +257,8 @@ def list_parts_that_sqlmesh_evaluates(root: Any, *, own_macros: bool = False) ->
     """Yields the largest parts of a tree that become Python as a whole.
 
     Args:
-        root: What SQLMesh's parser made of a text.
-        own_macros: Whether the text defines macros, which may bear any name.
+        root: The tree that SQLMesh's parser made from a text.
+        own_macros: Whether the text defines macros, which may have any name.
     """
     todo = [root]
     while todo:
@@ -280,7 +279,7 @@ def list_parts_that_sqlmesh_evaluates(root: Any, *, own_macros: bool = False) ->
 
 
 def _strip_macro_arguments(macro: Any) -> Any:
-    """Returns a macro without its arguments: as an argument itself, its name becomes Python."""
+    """Returns a macro without its arguments; inside another macro, its name becomes Python."""
     name = macro.this.this
     return d.MacroFunc(this=exp.Anonymous(this=name if isinstance(name, str) else name.copy()))
 
@@ -292,10 +291,10 @@ def _count_evaluated_macro_arguments(name: str, arguments: list[Any]) -> int:
     if name in _NOTHING:
         return 0
     if name in _ONLY_THE_CONDITION and arguments:
-        # A macro that stands for the condition may come to nothing, and the next one moves up.
+        # A macro in place of the condition may give nothing; then the next argument moves up.
         return len(arguments) if isinstance(arguments[0], d.MacroFunc) else 1
     if name in _BY_A_LAMBDA and arguments and isinstance(arguments[-1], exp.Lambda):
-        # A macro in the lambda gets what the lambda is called with.
+        # A macro in the lambda gets the arguments that the lambda is called with.
         runs_others = any(argument.find(d.MacroFunc) for argument in arguments)
         return len(arguments) if runs_others else 0
     return len(arguments)

@@ -1,8 +1,8 @@
-"""Questions to SQLMesh's models and to SQL trees whose answers the installed version does not spell
-alike, or a type checker does not see.
+"""Facts about SQLMesh's models and about SQL trees that versions spell differently, or that a type
+checker does not see.
 
 `model.is_sql` and `kind.is_scd_type_2` are plain booleans, so a type checker does not learn from
-them which fields are there. (`_Model.is_sql`, `ModelKindMixin.is_scd_type_2` and their sisters)
+them which fields exist. (`_Model.is_sql`, `ModelKindMixin.is_scd_type_2` and related ones)
 
 SQL trees of the parser (sqlglot) differ between the versions that SQLMesh versions need. Reading a
 clause by a name that the parser does not use is no error: the clause is just absent, and a rule
@@ -46,7 +46,7 @@ def is_seed_model(model: Model) -> TypeGuard[SeedModel]:
 
 
 def is_scd_type_2(kind: ModelKind) -> TypeGuard[SCDType2ByColumnKind | SCDType2ByTimeKind]:
-    """Whether each key has a row for every version, with the time from and to which it held."""
+    """Whether each key has a row for every version, with the times between which it is valid."""
     return bool(kind.is_scd_type_2)
 
 
@@ -61,7 +61,7 @@ def is_view_kind(kind: ModelKind) -> TypeGuard[ViewKind]:
 
 
 def is_incremental_by_time_range(kind: ModelKind) -> TypeGuard[IncrementalByTimeRangeKind]:
-    """Whether a run replaces the rows of its interval, by a column of the time."""
+    """Whether a run replaces the rows of its interval, by a time column."""
     return bool(kind.is_incremental_by_time_range)
 
 
@@ -77,10 +77,10 @@ def is_incremental_unmanaged(kind: ModelKind) -> TypeGuard[IncrementalUnmanagedK
 
 def find_argument_name_in_sqlglot(kind: type[Any], name: str) -> str:
     """Finds the parser's name of an argument that is a Python keyword: with an underscore since
-    sqlglot 28, without before. (`arg_types`)
+    sqlglot 28, without one before. (`arg_types`)
 
     Raises:
-        KeyError: with neither; another release of sqlglot has renamed it.
+        KeyError: the parser knows neither name; another release of sqlglot has renamed it.
     """
     for spelled in (f"{name}_", name):
         if spelled in kind.arg_types:
@@ -90,7 +90,7 @@ def find_argument_name_in_sqlglot(kind: type[Any], name: str) -> str:
 
 def find_known_classes_of_sqlglot(names: str) -> tuple[type, ...]:
     """Finds tree classes by their names, separated by blanks, without those that the installed
-    parser lacks. It reads such a function as one that it does not know (`exp.Anonymous`).
+    parser lacks. The parser reads a function without a class as an unknown one (`exp.Anonymous`).
     """
     found = (getattr(exp, name, None) for name in names.split())
     return tuple(one for one in found if one is not None)
@@ -107,7 +107,7 @@ Tree: type[Any] = getattr(exp, "Expr", exp.Expression)
 
 
 def list_tables_of_plain_query(query: Any) -> list[exp.Table] | None:
-    """Lists the tables that a query reads, of which none is one of its CTEs.
+    """Lists the tables that a query reads, without its CTEs.
 
     Returns:
         None if that needs the query's scopes: an odd source, a WITH inside of the query, a name
@@ -120,7 +120,7 @@ def list_tables_of_plain_query(query: Any) -> list[exp.Table] | None:
         if isinstance(node, exp.Table | exp.Subquery):
             select = _find_select_of_source(node)
             source = id(select), node.alias_or_name.lower()
-            # Versions of the parser differ in what they say of it.
+            # Versions of the parser differ in how they read a name that is given twice.
             if select is not None and source in seen:
                 return None
             seen.add(source)
@@ -153,8 +153,8 @@ def _is_table_just_named(table: exp.Table) -> bool:
 
 
 def _means_cte(table: exp.Table, ctes: Sequence[exp.CTE], place: int) -> bool:
-    """Whether a table with the name of a CTE surely means it: it is spelled alike, and stands below
-    it.
+    """Whether a table with the name of a CTE surely means it: it is spelled the same and comes
+    after it.
     """
     if table.this != ctes[place].args["alias"].this:
         return False
@@ -162,7 +162,7 @@ def _means_cte(table: exp.Table, ctes: Sequence[exp.CTE], place: int) -> bool:
     return inside is None or any(cte is inside for cte in ctes[place + 1 :])
 
 
-# Types of columns as the parser works them out, where its releases differ.
+# Column types as the parser computes them, in which its releases differ.
 
 
 _DECIMAL = exp.DataType.Type.DECIMAL
@@ -171,9 +171,9 @@ _DECIMAL = exp.DataType.Type.DECIMAL
 def read_column_types_of_sqlmesh(model: Model) -> Mapping[str, exp.DataType] | None:
     """Reads the types of a model's columns by name, as far as they can be known.
 
-    Before sqlglot 28 the parser forgets the digits of a decimal that is computed: `amount * 2` is
-    DECIMAL there, which means (10, 0) where somebody writes it. Such a column is UNKNOWN here,
-    unless the model itself says DECIMAL somewhere. (`TypeAnnotator._maybe_coerce`)
+    Before sqlglot 28 the parser forgets the digits of a computed decimal: it calls `amount * 2`
+    DECIMAL, which means (10, 0) if somebody writes it. Such a column is UNKNOWN here, unless the
+    model itself writes DECIMAL somewhere. (`TypeAnnotator._maybe_coerce`)
 
     Returns:
         None if SQLMesh cannot list the columns (`Model.columns_to_types`).
@@ -192,7 +192,7 @@ def read_column_types_of_sqlmesh(model: Model) -> Mapping[str, exp.DataType] | N
 
 @functools.cache
 def sqlglot_keeps_digits() -> bool:
-    """Whether the installed parser keeps the digits of a decimal that is computed."""
+    """Whether the installed parser keeps the digits of a computed decimal."""
     product: Any = annotate_types(parse_one("CAST(a AS DECIMAL(10, 2)) * 2"))
     return bool(product.type.expressions)
 
@@ -202,7 +202,9 @@ def _is_bare_decimal(kind: exp.DataType) -> bool:
 
 
 def _sqlmesh_model_writes_bare_decimal(model: Model) -> bool:
-    """Whether a declared column or a cast of the model is a DECIMAL without digits."""
+    """Whether a model may write a DECIMAL without digits: in a cast, in declared columns, or in
+    code that is not SQL.
+    """
     if getattr(model, "columns_to_types_", None) or not model.is_sql:
         return True
     query = model.render_query()

@@ -59,13 +59,13 @@ def build_sqlmesh_plan(builder: PlanBuilder) -> Plan:
 
 
 class _SqlmeshKindsAbove(DAG[Any]):
-    """A DAG of snapshots in which a snapshot's upstream is its parents, and one new snapshot of
-    each kind for all others.
+    """A DAG in which a snapshot's upstream is its parents, and one new snapshot of each kind for
+    all other ancestors.
 
-    To categorize a snapshot SQLMesh walks through all above it, and with them the work grows with
-    the square of a project. It keeps sets of their categories, and whether they are forward-only;
-    those of the ones that are not new it leaves out. They are settled by then: it goes from the
-    top. (`PlanBuilder._categorize_snapshots`)
+    To categorize a snapshot, SQLMesh walks through all its ancestors, so that the work grows with
+    the square of a project. It keeps only the sets of their categories and of whether they are
+    forward-only, and ignores ancestors that are not new. Both are final by then, because it starts
+    at the top. (`PlanBuilder._categorize_snapshots`)
     """
 
     @classmethod
@@ -88,7 +88,7 @@ class _SqlmeshKindsAbove(DAG[Any]):
         return {*self._dag.get(node, ()), *self._kinds_above(node).values()}
 
     def _kinds_above(self, node: Any) -> dict[Any, Any]:
-        """One snapshot's id by its kind."""
+        """Returns the id of one new snapshot above `node` for each kind."""
         found = self._kinds.get(node)
         if found is None:
             found = self._kinds[node] = {}
@@ -100,7 +100,7 @@ class _SqlmeshKindsAbove(DAG[Any]):
         return found
 
 
-# What `_categorize_snapshot` names from 0.227 to 0.236.
+# The names in the code of `_categorize_snapshot` from 0.227 to 0.236.
 _LOOKED_AT = """
 AutoCategorizationMode BREAKING FULL INDIRECT_BREAKING INDIRECT_NON_BREAKING METADATA OFF
 SnapshotChangeCategory _auto_categorization_enabled _categorizer_config _context_diff
@@ -113,10 +113,11 @@ modified_snapshots name parents set snapshot_id snapshots source_type upstream
 
 @contextmanager
 def _delay_sqlmesh_column_types() -> Iterator[None]:
-    """The builder checks whether columns of models below an edited one are known, for which SQLMesh
-    optimizes each query. (`PlanBuilder._categorize_snapshot`)
+    """Delays the column types of models while a plan is built in this block.
 
-    The column names are mostly visible in the file; their types are computed on use.
+    The builder checks whether the columns of models below an edited one are known, for which
+    SQLMesh optimizes each query. (`PlanBuilder._categorize_snapshot`) The column names are mostly
+    visible in the file; their types are computed on use.
     """
     kind: Any = SqlModel
     plain = kind.columns_to_types
@@ -137,9 +138,9 @@ def _delay_sqlmesh_column_types() -> Iterator[None]:
 def are_columns_known_to_sqlmesh(model: SqlModel) -> bool:
     """Whether the text alone shows that SQLMesh knows the model's columns.
 
-    False also if that is no work: they are declared, or the query is optimized already.
-    A query is optimized with no column more or less but for a star, and each keeps its name but
-    for its case. (`SqlModel.columns_to_types`, `QueryRenderer._optimize_query`)
+    Also False if SQLMesh knows them without work: they are declared, or the query is already
+    optimized. Optimizing adds or removes columns only for a star, and changes names only in their
+    case. (`SqlModel.columns_to_types`, `QueryRenderer._optimize_query`)
     """
     if model.columns_to_types_ is not None or model._columns_to_types is not None:
         return False
@@ -173,12 +174,12 @@ NO_BASE_HINT = "Check out with `fetch-depth: 2`, so that the merge commit has it
 
 
 def make_sqlmesh_plan_builder(context: Context, environment: str, **options: Any) -> PlanBuilder:
-    """Makes SQLMesh's plan builder with these options; leaves out None.
+    """Makes SQLMesh's plan builder with these options, without those that are None.
 
     Older versions do not have all of them. (`Context.plan_builder`)
 
     Raises:
-        BadInput: one was asked for that the installed version does not know.
+        BadInput: the installed version does not know one of the given options.
     """
     given = {name: value for name, value in options.items() if value is not None}
     unknown = sorted(given.keys() - inspect.signature(context.plan_builder).parameters.keys())
@@ -195,8 +196,8 @@ def make_sqlmesh_plan_builder(context: Context, environment: str, **options: Any
 def read_prod_interval_ends_of_sqlmesh(context: Context) -> dict[str, datetime]:
     """Reads how far prod's tables reach, by model name; empty without prod.
 
-    The frontier of a plan is the latest of them. (`_get_max_interval_end_per_model`, which looks at
-    snapshots only to find what some models read)
+    The frontier of a plan is the latest of them. (`_get_max_interval_end_per_model`, which reads
+    the snapshots only to find what some models read)
     """
     ends: dict[str, datetime] = context._get_max_interval_end_per_model({}, None)
     return ends
@@ -233,8 +234,8 @@ def let_sqlmesh_give_last_intervals(builder: PlanBuilder) -> dict[str, tuple[int
     before the plan is built.
 
     Returns:
-        By model name, the interval that it gets. It depends on the plan's window, and on how far
-        prod's table reaches if that is less.
+        By model name, the interval that it gets: start and end in milliseconds since 1970. It
+        depends on the plan's window, and on how far prod's table reaches if that is less.
 
     (`GenericContext._calculate_start_override_per_model`, `PlanBuilder._build_restatements`)
     """
@@ -255,7 +256,7 @@ def let_sqlmesh_give_last_intervals(builder: PlanBuilder) -> dict[str, tuple[int
         last = min(to_datetime(make_exclusive(until)), node.cron_floor(builder.execution_time))
         start, end = unit.cron_floor(node.cron_prev(last)), to_timestamp(unit.cron_floor(last))
         if not _window_has_interval(builder, snapshot, start, until):
-            continue  # it has none yet, in prod neither
+            continue  # there is no interval yet, also not in prod
         overrides[snapshot.name] = start
         given[snapshot.name] = (to_timestamp(start), end)
     if given:
@@ -267,8 +268,9 @@ def let_sqlmesh_give_last_intervals(builder: PlanBuilder) -> dict[str, tuple[int
 def _window_has_interval(
     builder: PlanBuilder, snapshot: Snapshot, start: TimeLike, until: TimeLike
 ) -> bool:
-    """Whether an empty table of `snapshot` gets an interval in a window, by SQLMesh itself: a
-    window that is shorter than an interval has none, wherever it lies."""
+    """Whether SQLMesh itself fills an interval of an empty table of `snapshot` in a window. A
+    window that is shorter than an interval has none, at any place in time.
+    """
     begins = max(to_datetime(start), to_datetime(snapshot.node.start or start))
     if begins >= to_datetime(make_exclusive(until)):
         return False
@@ -322,8 +324,8 @@ def make_sqlmesh_selector(
     name.
 
     Args:
-        lineage: Whether a selection asks for what models read, or what reads them. Of a stored
-            model that has to be computed.
+        lineage: Whether a selection asks for the models that others read or are read by. For a
+            stored model this has to be computed.
 
     (`GenericContext._new_selector`)
     """
@@ -420,9 +422,9 @@ def limit_sqlmesh_backfill(plan: Plan, names: set[str]) -> Plan:
 
 
 class _SqlmeshGitClient:
-    """Replaces a selector's git client, with the known changed files.
+    """A selector's git client that already knows the changed files.
 
-    (`GitClient`, of which a selector asks these three)
+    (`GitClient`; a selector calls only these three methods)
     """
 
     def __init__(self, files: Iterable[Path] | None, bases: Collection[str]) -> None:

@@ -1,8 +1,8 @@
 """Models that are defined as in prod are not optimized: they keep the columns of prod's state.
 
-To load a project SQLMesh renders and optimizes every query, to know which columns each model gives
-to those that read it. A model that has prod's hashes when it gets the columns that prod's got, and
-that gets these, gives prod's columns. So its query waits until somebody asks for it.
+To load a project, SQLMesh renders and optimizes every query, because it needs the columns that each
+model gives to its readers. If a model gets the same columns from its parents as in prod, and has
+prod's hashes with them, then it also gives prod's columns. So its query waits until it is needed.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 # Prod's models in the state, and whether a loaded model equals one of them.
 
 
-# Columns by table, below schemas and catalogs: nested as deep as the names of tables are.
+# Columns by table, below schemas and catalogs: nested as deeply as table names have parts.
 ColumnMapping = dict[str, Any]
-# How many snapshots are asked for in one query.
+# The number of snapshots in one query.
 _BATCH = 1_000
 
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A model of prod: its fingerprint, the columns that it was given of what it reads, and the
-    whole record of its snapshot as the state has it."""
+    """A model of prod: its fingerprint, the columns that it was given for each table that it reads,
+    and the whole record of its snapshot as the state has it."""
 
     fingerprint: SnapshotFingerprint
     schema: ColumnMapping
@@ -103,18 +103,18 @@ def has_hashes_of_fingerprint(model: SqlModel, fingerprint: SnapshotFingerprint)
         model._columns_to_types = model._metadata_hash = None
         return bool(model.metadata_hash == fingerprint.metadata_hash)
     except Exception:
-        return False  # what is wrong with the model is said where it is worked out
+        return False  # what is wrong with the model is reported when it is computed
     finally:
         model._columns_to_types = None
 
 
 def adopt_sqlmesh_fingerprint(model: SqlModel, fingerprint: SnapshotFingerprint) -> None:
-    """Gives the model its hashes, which are the fingerprint's."""
+    """Sets the model's hashes, which are those of the fingerprint."""
     model._data_hash, model._metadata_hash = fingerprint.data_hash, fingerprint.metadata_hash
 
 
 def _read_column_comments(query: Any) -> dict[str, str]:
-    """The comments of columns as they stand in the text. (`SqlModel.column_descriptions`)"""
+    """Reads the comments of columns from the text. (`SqlModel.column_descriptions`)"""
     selects: Iterable[Any] = query.selects if isinstance(query, exp.Query) else ()
     return {one.alias_or_name: one.comments[-1].strip() for one in selects if one.comments}
 
@@ -164,9 +164,9 @@ def compare_while_sqlmesh_loads(stored: Mapping[str, StoredModel]) -> Iterator[N
 
 
 def load_sqlmesh_models_and_compare(path: Path) -> list[Any]:
-    """The models of a file. (`load_sql_models`)"""
+    """Loads the models of a file, and compares them with prod's. (`load_sql_models`)"""
     models: list[Any] = _load(path)
-    # With one process nothing is sent; a file of several models cannot tell whose query is whose.
+    # One process sends nothing; in a file of several models nobody knows whose a query is.
     if len(models) == 1 and parent_process() is not None:
         (model,) = models
         stored = _stored.get(model.fqn)
@@ -252,7 +252,8 @@ class _SqlmeshModelLoad:
             if name in stored and self._is_as_in(model, stored[name])
         }
         rest = {name: model for name, model in models.items() if name not in self.standing}
-        # What they read is worked out, too: it shows that prod's columns are what comes out today.
+        # The models that they read are computed, too: this shows whether prod's columns are still
+        # right.
         self._read = {
             name for model in rest.values() for name in model.depends_on if name in self.standing
         }
@@ -261,10 +262,10 @@ class _SqlmeshModelLoad:
         self.waiting = rest | {name: models[name] for name in self._read}
 
     def compare_models(self) -> None:
-        """Keeps computed models, and lets those wait whose parents' columns changed."""
+        """Keeps computed models; those whose parents' columns changed wait to be computed."""
         fresh, self.waiting = self.waiting, {}
         for name in fresh.keys() & self.standing.keys():
-            # A model that waited beside it may have changed its columns. (Their order matters for a
+            # A model of the same round may have changed its columns. (Their order matters for a
             # star.)
             if str(fresh[name].mapping_schema) != str(self._stored[name].schema):
                 del self.standing[name]
@@ -297,12 +298,12 @@ class _SqlmeshModelLoad:
         self.standing = {}
 
     def _is_as_in(self, model: Model, stored: StoredModel) -> bool:
-        """Whether the model has prod's hashes with prod's schemas, which it keeps then."""
+        """Whether the model has prod's hashes with prod's schemas; if so, it keeps these."""
         if not isinstance(model, SqlModel):
             return False
         compared = isinstance(model.query_, UnparsedSqlmeshQuery)
         if not compared and (not is_sqlmesh_model_pure(model) or model.mapping_schema):
-            return False  # one that has schemas already is another project's, from the state
+            return False  # one that has schemas already comes from the state, of another project
         reads_what_is_gone = any(
             self._find_schema_table(name).list_columns_of(stored.schema)
             for name in model.depends_on

@@ -5,7 +5,7 @@ Queries are parsed from their files on use: most models need only their text.
 
 A project of a thousand models spends a third of a review on its cache: every model, every optimized
 query and every stored snapshot is written into a file of its own, and all stored queries are
-rendered ahead, though a plan asks for those of the changed models only.
+rendered ahead, although a plan needs only those of the changed models.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 class UnparsedSqlmeshQuery(ParsableSql):
     """A query whose tree, with comments and positions, is parsed again on use.
 
-    The loading process had the tree; a tree is four fifths of the bytes of a model that is sent to
-    another process.
+    The loading process had the tree, but does not send it to another process: a tree is four fifths
+    of the bytes of a model.
     """
 
     _path: Path = Path()
@@ -124,8 +124,8 @@ def is_sqlmesh_model_pure(model: Model) -> TypeGuard[SqlModel]:
 
 
 def lists_columns(model: SqlModel) -> bool:
-    """Whether the query of a SQL model shows all its columns: each has a name of its own, and
-    neither a star nor a macro may stand for others."""
+    """Whether the query of a SQL model shows all its columns: each has a name of its own, and no
+    star or macro may add others."""
     if isinstance(model.query_, UnparsedSqlmeshQuery):
         return model.query_.lists_columns
     if "@" in model.query_.sql or not isinstance(model.query, exp.Select):
@@ -140,14 +140,14 @@ def lists_columns(model: SqlModel) -> bool:
     )
 
 
-# The tables that a query without macros reads, without what rendering does beside finding them.
+# The tables that a query without macros reads, found without the other work of rendering.
 
 
 def set_sqlmesh_dependencies(model: Model) -> None:
     """Sets the model's dependencies, as `full_depends_on` finds them.
 
-    Half of the time that it takes to load a file SQLMesh renders the query for that: it prepares
-    macros and moments, copies the tree in search of macros, and names all columns.
+    SQLMesh renders the query to find them, which is half of the time to load a file: it prepares
+    macros and times, copies the tree to search it for macros, and names all columns.
     """
     tables = _list_tables_of_plain_query(model) if isinstance(model, SqlModel) else None
     if tables is None:
@@ -169,7 +169,7 @@ def _list_tables_of_plain_query(model: SqlModel) -> set[str] | None:
         return None
     plain = list_tables_of_plain_query(model.query)
     if plain is not None:
-        # Names alone are half of the work: the rest is for columns.
+        # Normalizing only the names is half of the work: the rest is for columns.
         return {
             d.normalize_model_name(table, model.default_catalog, model.dialect) for table in plain
         }
@@ -181,11 +181,11 @@ def _list_tables_of_plain_query(model: SqlModel) -> set[str] | None:
             normalized, default_catalog=model.default_catalog, dialect=model.dialect
         )
     except Exception:
-        return None  # rendering says what is wrong with it
+        return None  # rendering reports what is wrong with it
     return set(found)
 
 
-# Crons and moments whose next one is remembered: a plan asks for each model of a project anew.
+# How many steps of crons are remembered: a plan asks for the same ones for each model.
 _MOMENTS = 100_000
 
 
@@ -193,8 +193,8 @@ def skip_sqlmesh_cache_writes(*, loaded_again: bool) -> None:
     """Skips cache writes that only another run would read. Call it before a project is loaded.
 
     Args:
-        loaded_again: Whether another process of this run loads the same files, so that models and
-            queries are worth a file each.
+        loaded_again: Whether another process of this run loads the same files, so that it pays
+            to write a file for each model and query.
     """
     _skip_sqlmesh_snapshot_rendering()
     _let_sqlmesh_ignore_empty_arguments()
@@ -245,10 +245,10 @@ def _let_sqlmesh_ignore_empty_arguments() -> None:
 
 
 def _let_sqlmesh_compare_cache_entries() -> None:
-    """Compares definitions by SQLMesh's cache entries. Two definitions with one entry share the
-    rendered query of the project, which loads first. An entry's name ignores dialect and kind, so
-    SQLMesh counts another dialect of the same text as metadata. (`OptimizedQueryCache._entry_name`,
-    `SnapshotCache.get_or_load`)
+    """Compares definitions by SQLMesh's cache entries. Two definitions with one entry share one
+    rendered query: the project's, because it loads first. An entry's name ignores dialect and kind,
+    so SQLMesh counts another dialect of the same text as metadata.
+    (`OptimizedQueryCache._entry_name`, `SnapshotCache.get_or_load`)
     """
     kind: Any = SqlModel
     plain = kind.is_metadata_only_change
@@ -271,11 +271,11 @@ def _let_sqlmesh_compare_cache_entries() -> None:
 
 
 def share_query_that_sqlmesh_rendered(before: Model, after: Model) -> bool:
-    """Returns whether two definitions with other texts get one rendered query from the cache.
+    """Whether two definitions with different texts get one rendered query from the cache.
 
-    An entry's name is made by a short generator that leaves arguments out: `ELEMENT_AT(x, 1)`,
-    `TRY_ELEMENT_AT(x, 1)` and `x[1]` are one there. What was rendered first counts for both, so
-    SQLMesh calls the edit metadata, and a run renders what is written.
+    A short generator makes an entry's name and leaves arguments out: `ELEMENT_AT(x, 1)`,
+    `TRY_ELEMENT_AT(x, 1)` and `x[1]` have the same name. The query that was rendered first counts
+    for both, so SQLMesh calls the edit metadata, although a run renders the new text.
     (`sqlglot.optimizer.simplify.gen`)
     """
     if not (isinstance(before, SqlModel) and isinstance(after, SqlModel)):
@@ -292,14 +292,15 @@ def share_query_that_sqlmesh_rendered(before: Model, after: Model) -> bool:
 def _send_sqlmesh_models_through_pipe() -> None:
     """Lets loader processes send models through the pool's pipe and not through files.
 
-    (`load_sql_models` sends what `ModelCache.put` has not stored. Before `get_or_create_entry` the
-    pool that renders answers with the name of a file; there `OptimizedQueryCache` goes on.)
+    (`load_sql_models` sends what `ModelCache.put` has not stored. In versions without
+    `get_or_create_entry` the pool that renders answers with the name of a file; there
+    `OptimizedQueryCache` stays as it is.)
     """
 
     def find_dependencies_only(self: Any, models: list[Any], name: str, entry_id: str = "") -> bool:
         for model in models:
             if isinstance(model, SqlModel | ExternalModel):
-                set_sqlmesh_dependencies(model)  # here, beside the other processes
+                set_sqlmesh_dependencies(model)  # here, in parallel with other processes
         return False
 
     models: Any = model_cache.ModelCache
@@ -348,7 +349,7 @@ def _step_sqlmesh_cron(expression: str, moment: Any, *, forward: bool) -> float:
 
 
 def _cache_sqlmesh_cron_steps() -> None:
-    """(`CroniterCache` makes a `croniter` for each step)"""
+    """Makes SQLMesh remember the steps of crons. (`CroniterCache` makes a `croniter` per step)"""
     module: Any = cron
     module.croniter = _SqlmeshCronMoment
 

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 class ListingSqlmeshSparkAdapter(SparkEngineAdapter):
     """SQLMesh's adapter, which also lists objects in catalogs other than Spark's own.
 
-    SQLMesh asks with SHOW TABLE EXTENDED, which Spark 3.5 refuses for every catalog but
+    SQLMesh asks with SHOW TABLE EXTENDED, which Spark 3.5 refuses for every catalog except
     `spark_catalog`, and reads the refusal as "nothing there". Tables survive that (CREATE TABLE IF
-    NOT EXISTS), views do not: an apply that is repeated after the physical view of a VIEW model was
-    made would keep failing with VIEW_ALREADY_EXISTS. (`_get_data_objects`)
+    NOT EXISTS), views do not: a repeated apply would always fail with VIEW_ALREADY_EXISTS if the
+    physical view of a VIEW model already exists. (`_get_data_objects`)
     """
 
     def _get_data_objects(
@@ -69,7 +69,7 @@ class LazySqlmeshSparkConnection(SparkConnectionConfig):
     inside the factory, and the default catalog is known without asking Spark.
     """
 
-    # Not registered as a type of its own: the project's own `type: spark` is replaced by it.
+    # Not a registered type of its own: it replaces the project's own `type: spark`.
     type_: Literal["spark"] = "spark"
     DISPLAY_ORDER: ClassVar[Literal[8]] = 8
     _known_catalog: str | None = PrivateAttr(default=None)
@@ -128,8 +128,8 @@ def let_sqlmesh_start_spark_late(configs: dict[Path, Config], on_start: Callable
 def announce_sqlmesh_tests_on_spark(context: Context, tests: Iterable[Any]) -> None:
     """Announces the start of Spark if the connection of one of `tests` is Spark.
 
-    SQLMesh connects inside a test, so a failure would count as that test's; this reports one that
-    has other causes before. (`create_testing_engine_adapters`)
+    SQLMesh connects inside a test, so that a failed start would count as that test's failure. This
+    reports a failure with other causes earlier. (`create_testing_engine_adapters`)
 
     Raises:
         BadInput: Spark cannot start here.
@@ -138,7 +138,7 @@ def announce_sqlmesh_tests_on_spark(context: Context, tests: Iterable[Any]) -> N
         try:
             connection = context.config.get_test_connection(gateway)
         except SQLMeshError:
-            continue  # no such gateway: the test itself says so
+            continue  # no such gateway: the test itself reports it
         if isinstance(connection, LazySqlmeshSparkConnection) and connection._on_start is not None:
             connection._on_start()
 
@@ -212,7 +212,7 @@ def _read_spark_defaults(path: Path) -> dict[str, str]:
 
 
 def set_known_catalog_of_sqlmesh(configs: dict[Path, Config], catalog: str) -> None:
-    """Corrects a wrong guess of `read_catalog_of_sqlmesh_connection` after Spark gave its
+    """Corrects a wrong guess of `read_catalog_of_sqlmesh_connection` once Spark has reported its
     catalog.
     """
     for config in configs.values():
@@ -234,7 +234,7 @@ def has_lazy_sqlmesh_spark(configs: dict[Path, Config]) -> bool:
 def try_spark_job_of_sqlmesh(context: Context, seconds: float) -> str | None:
     """Runs a tiny job; returns why no executor did it in time, None if one did.
 
-    In a group of its own, which is cancelled at the end of the time: Spark itself waits forever.
+    The job has its own group, which is cancelled when the time is over: Spark itself waits forever.
     (`SparkContext.setJobGroup`)
     """
     spark = get_spark_session_of_sqlmesh(context.engine_adapter)
@@ -262,7 +262,7 @@ def try_spark_job_of_sqlmesh(context: Context, seconds: float) -> str | None:
 
 
 def get_spark_session_of_sqlmesh(adapter: EngineAdapter) -> SparkSession:
-    """Returns the session of a Spark adapter, which starts it if there is none.
+    """Returns the session of a Spark adapter, and starts it if there is none.
 
     (`SparkEngineAdapter.spark`; the base of all adapters declares None, and also Spark Connect)
     """

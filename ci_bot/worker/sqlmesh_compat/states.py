@@ -33,7 +33,7 @@ _WITHOUT_TABLE = frozenset({"embedded", "external"})
 
 
 def find_sqlmesh_state_connection(config: Config, gateway: str | None) -> ConnectionConfig:
-    """Finds the connection of SQLMesh's state (the warehouse's own if none is configured)."""
+    """Finds the connection of SQLMesh's state, or the warehouse's if no other is configured."""
     connection: ConnectionConfig = config.get_state_connection(gateway) or config.get_connection(
         gateway
     )
@@ -284,10 +284,11 @@ def list_missing_sqlmesh_intervals(state: StateSync, until: int) -> dict[str, tu
 
 
 def lock_sqlmesh_environments(context: Context) -> None:
-    """Makes every promotion wait until the transaction ends that this is called in.
+    """Makes every promotion wait for the end of the transaction in which this is called.
 
-    A promotion locks the row of its environment before it writes (`EngineAdapterStateSync.promote`)
-    and so does this, with all of them. DuckDB has no such lock and needs none.
+    A promotion locks the row of its environment before it writes
+    (`EngineAdapterStateSync.promote`); this locks the rows of all environments. DuckDB has no such
+    lock and needs none.
     """
     store: Any = _get_sqlmesh_state_store(context).environment_state
     fetchall(store.engine_adapter, exp.select("name").from_(store.environments_table).lock())
@@ -357,11 +358,11 @@ def _unwrap_sqlmesh_state(state: Any) -> EngineAdapterStateSync:
 
 # Two checkouts of one project, compared as if they had the same path.
 #
-# A configuration may put the directory that it lies in into a variable, and a module may do so with
-# its own. SQLMesh keeps such values with each model that uses them, and they count in fingerprints:
-# the base branch's project, which lies elsewhere, would differ in every such model.
+# A configuration may put its own directory into a variable, and a module may do the same. SQLMesh
+# keeps such values with each model that uses them, and they count in fingerprints: the base
+# branch's project is in another directory, so it would differ in every such model.
 #
-# Leans on `Context._models`, `_standalone_audits`, and the hashes that nodes keep once computed.
+# Uses `Context._models`, `_standalone_audits`, and the hashes that nodes keep once computed.
 
 
 Moved = Callable[[str], str]

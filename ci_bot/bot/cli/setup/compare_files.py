@@ -1,6 +1,6 @@
-"""What stands in a repository beside what is planned: new, the same, ours, or edited by people.
+"""Compares planned files with those in a repository: new, the same, ours, or edited by people.
 
-Each file ends in a line that says how it was made, with a checksum of the lines above. So a file
+Each file ends with a line that says how it was made, with a checksum of the lines above. So a file
 that nobody has edited can be written again, and one that somebody has edited is left alone.
 """
 
@@ -16,8 +16,8 @@ from typing import Literal
 from ci_bot.bot.cli.setup.github_settings import LEVELS, SetupLevel
 from ci_bot.bot.cli.setup.plan_files import PlannedSetupFile
 
-# `new` is written, `changed` is one of ours that is written again, `moved` an edited one in which
-# only pins move. `edited`, `same` and `kept` stay as they are, and a `foreign` one refuses the run.
+# `new` is written. `changed` is one of ours that is written again, `moved` an edited one in which
+# only pins change. `edited`, `same` and `kept` stay as they are. `foreign` makes the run refuse.
 FileStatus = Literal["new", "same", "changed", "moved", "edited", "kept", "foreign"]
 
 _MADE_BY = (
@@ -26,7 +26,7 @@ _MADE_BY = (
     r"checksum (?P<sum>[0-9a-f]{16})\."
 )
 _SIGNATURE = re.compile(_MADE_BY + r"\n?\Z")
-# The same line where people have written below it, or saved it with other line ends.
+# The same line if people have written below it, or saved it with other line ends.
 _EDITED_SIGNATURE = re.compile(_MADE_BY + r"[ \t\r]*(?:\n|\Z)")
 # `uses:` of a workflow, and a requirement from git.
 _PIN = re.compile(
@@ -36,11 +36,11 @@ _PIN = re.compile(
 
 @dataclass(frozen=True)
 class ComparedSetupFile:
-    """A planned file, and what becomes of it.
+    """A planned file, and what happens to it.
 
     Attributes:
-        text: What is to be written; None if nothing is.
-        diff: What stands there against what would be written, where somebody has edited it.
+        text: What is written; None if nothing is.
+        diff: The existing text against the one that would be written, if somebody has edited it.
     """
 
     planned: PlannedSetupFile
@@ -65,10 +65,10 @@ def compare_setup_files(
     *,
     upgrade: bool,
 ) -> list[ComparedSetupFile]:
-    """What becomes of each planned file.
+    """Compares each planned file with the existing one, and says what happens to it.
 
     Args:
-        existing: The texts that are there, by their path.
+        existing: The texts of existing files, by path.
         upgrade: Whether pins move to those of this release; without it each file keeps its own.
     """
     return [
@@ -77,7 +77,7 @@ def compare_setup_files(
 
 
 def sign_setup_file(text: str, made_with: SetupSignature) -> str:
-    """A file's text with its last line, which says how it was made."""
+    """Returns a file's text with its last line, which says how it was made."""
     options = "".join(f" --project {each}" for each in made_with.projects if each != ".")
     if made_with.gateway:
         options += f" --gateway {made_with.gateway}"
@@ -88,7 +88,7 @@ def sign_setup_file(text: str, made_with: SetupSignature) -> str:
 
 
 def read_signature_of_setup_file(text: str) -> SetupSignature | None:
-    """The options that a file was made with; None where `ci-bot init` has not made it."""
+    """Reads the options that a file was made with; None if `ci-bot init` has not made it."""
     found = _SIGNATURE.search(text)
     if found is None:
         return None
@@ -100,15 +100,15 @@ def read_signature_of_setup_file(text: str) -> SetupSignature | None:
 
 
 def is_setup_file_unedited(text: str) -> bool:
-    """Whether a file is as `ci-bot init` has written it."""
+    """Whether a file is still as `ci-bot init` has written it."""
     found = _SIGNATURE.search(text)
     return found is not None and _compute_checksum(text[: found.start()]) == found["sum"]
 
 
 def move_pins_in_setup_file(text: str, source: str) -> str:
-    """A text with the commits that another one names for the same actions.
+    """Returns a text with the commits that another one names for the same actions.
 
-    The placeholder of the documents is no commit, and moves nothing.
+    The placeholder in the documents is no commit, so it replaces none.
     """
     known = {_get_key_of_pin(pin): pin for pin in _PIN.finditer(source) if pin["commit"].strip("0")}
 
@@ -122,7 +122,7 @@ def move_pins_in_setup_file(text: str, source: str) -> str:
 
 
 def _get_key_of_pin(pin: re.Match[str]) -> str:
-    """What stays the same when a pin moves: of this action also its owner may be another one."""
+    """Returns what stays the same when a pin moves; the owner of this action may change, too."""
     address = "https:" if pin["name"].startswith("github.com/") else "uses:"
     return address + re.sub(r"^.*?([\w.-]*sqlmesh-plan-review)", r"\1", pin["name"])
 
@@ -141,7 +141,7 @@ def _compare_setup_file(
     signed = sign_setup_file(wanted, made_with)
     if there == signed:
         return ComparedSetupFile(planned, "same")
-    # A copy of the example, as it is, is ours, too.
+    # An unchanged copy of the example counts as ours, too.
     if is_setup_file_unedited(there) or there == wanted:
         return ComparedSetupFile(planned, "changed", signed)
     if _EDITED_SIGNATURE.search(there) is None:
@@ -152,7 +152,7 @@ def _compare_setup_file(
 def _compare_edited_setup_file(
     planned: PlannedSetupFile, there: str, wanted: str, upgrade: bool
 ) -> ComparedSetupFile:
-    """An edited file stays; an upgrade moves its pins only."""
+    """Compares an edited file, which stays; an upgrade only moves its pins."""
     moved = move_pins_in_setup_file(there, wanted) if upgrade else there
     diff = "".join(_make_diff_lines(_strip_signature(moved), wanted, planned.path))
     if moved != there:
@@ -161,7 +161,7 @@ def _compare_edited_setup_file(
 
 
 def _strip_signature(text: str) -> str:
-    """A text without the line that says how it was made; people may have written below it."""
+    """Removes the line that says how a text was made; people may have written below it."""
     return _EDITED_SIGNATURE.sub("", text, count=1)
 
 

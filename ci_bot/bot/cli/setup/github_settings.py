@@ -1,7 +1,7 @@
 """Which GitHub secret or variable each variable of a configuration gets, in which environment.
 
-A review has an account of its own that reads, an apply and a cleanup one that writes. So what names
-or opens the account of the state has two names on GitHub, and everything else has one.
+A review has its own account, which reads; an apply and a cleanup have one that writes. So the
+settings that name or open the state's account have two names on GitHub, and all others have one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ci_bot.redaction import SettingContent, classify_secret_setting, is_name_of
 
 SetupLevel = Literal["review", "apply", "full"]
 LEVELS: tuple[SetupLevel, ...] = ("review", "apply", "full")
-# What a job is about: each has its own environment, except that a sweep is a cleanup.
+# The kind of a job: each has its own environment, except that a sweep is a cleanup.
 SetupJob = Literal["review", "apply", "cleanup", "deploy"]
 
 ENVIRONMENTS: dict[SetupJob, str] = {
@@ -25,14 +25,14 @@ ENVIRONMENTS: dict[SetupJob, str] = {
     "cleanup": "sqlmesh-cleanup",
     "deploy": "sqlmesh-prod",
 }
-# Stands for a value that a review never uses, where the configuration does not load without one.
-# The bot hides what it passes on, in every text: so it must be no word of any text.
+# The value of a variable that a review never uses, if the configuration does not load without it.
+# The bot hides the values that it passes on in every text, so this must not be an ordinary word.
 UNUSED = "not-needed-by-reviews"
 _UNUSED_PORT = "1"
 
-# Passed on without being named in `worker-env`.
+# These are passed on although `worker-env` does not name them.
 _PASSED_ON = ("SQLMESH_", "SPARK_", "PYSPARK_", "JAVA_", "HADOOP_")
-# The machine's and GitHub's own: no secret or variable may or should have such a name.
+# Names of the machine and of GitHub: no secret or variable may or should have one of them.
 _OF_THE_MACHINE = re.compile(
     r"(?:GITHUB_|ACTIONS_|RUNNER_|INPUT_|CI_BOT_).*"
     r"|CI|HOME|PATH|USER|USERNAME|LOGNAME|SHELL|PWD|TMPDIR|TMP|TEMP|LANG|LC_ALL|TERM|ENV|HOSTNAME"
@@ -40,7 +40,7 @@ _OF_THE_MACHINE = re.compile(
 )
 _ACCOUNT = re.compile(r"(?:^|_)(?:USER|USERNAME|USER_NAME|LOGIN|ROLE|ACCOUNT)$", re.IGNORECASE)
 _ACCOUNT_KEYS = frozenset({"user", "username", "user_name", "login", "role"})
-# An address that carries a password in it.
+# An address that may contain a password.
 _ADDRESS_WITH_PASSWORD = re.compile(
     r"(?:^|_)(?:DSN|CONN(?:ECTION)?_?STR(?:ING)?|(?:DATABASE|DB|STATE|POSTGRES|PG|MYSQL|JDBC|CONNECTION)_UR[LI])$",
     re.IGNORECASE,
@@ -49,13 +49,13 @@ _ADDRESS_WITH_PASSWORD = re.compile(
 
 @dataclass(frozen=True)
 class SetupJobVariable:
-    """A variable of the project, as a job gets it.
+    """A variable of the project, in the form in which a job gets it.
 
     Attributes:
         name: As the configuration reads it.
-        source: Where its value stands on GitHub: `secrets`, `vars`, or nowhere.
+        source: Where its value is on GitHub: `secrets`, `vars`, or `written` if it is not there.
         github: Its name there.
-        value: What the workflow's file says.
+        value: The text in the workflow's file.
     """
 
     name: str
@@ -65,7 +65,7 @@ class SetupJobVariable:
 
 
 def is_setup_variable_secret(variable: SetupConfigVariable) -> bool:
-    """Whether a variable's value is to be kept secret, by its name and the setting that gets it."""
+    """Whether a variable's value is secret, by its name and by the setting that gets it."""
     if variable.key and classify_secret_setting(variable.key) is not SettingContent.NOTHING:
         return True
     return is_name_of_secret(variable.name) or bool(_ADDRESS_WITH_PASSWORD.search(variable.name))
@@ -74,9 +74,9 @@ def is_setup_variable_secret(variable: SetupConfigVariable) -> bool:
 def list_github_settings(
     variables: Iterable[SetupConfigVariable], level: SetupLevel, job: SetupJob
 ) -> list[SetupJobVariable]:
-    """The variables that a job has to get, those of the state first.
+    """Lists the variables that a job has to get, those of the state first.
 
-    One with a default keeps it: an empty value would take its place.
+    A variable with a default is left out: an empty value would replace the default.
     """
     wanted = [
         setting
@@ -89,7 +89,7 @@ def list_github_settings(
 
 
 def list_optional_settings(variables: Iterable[SetupConfigVariable], job: SetupJob) -> list[str]:
-    """The variables that keep the default of the configuration, and that a job has a use for."""
+    """Lists the variables that keep the configuration's default, but that a job can use."""
     return [
         each.name
         for each in variables
@@ -102,10 +102,10 @@ def list_optional_settings(variables: Iterable[SetupConfigVariable], job: SetupJ
 def list_worker_env(
     settings: Iterable[SetupJobVariable], variables: Iterable[SetupConfigVariable]
 ) -> list[str]:
-    """What `worker-env` says: each name, or one prefix for those of one family.
+    """Lists the names for `worker-env`, or one prefix for several names of one family.
 
-    A prefix also lets a variable pass that the configuration gets later; it passes nothing that
-    the step's `env:` does not name.
+    With a prefix, a variable that the configuration gets later passes, too. Only variables that the
+    step's `env:` names can pass at all.
     """
     families: dict[str, set[str]] = {}
     for variable in variables:
@@ -120,7 +120,7 @@ def list_worker_env(
 
 
 def _get_family(name: str) -> str:
-    """`STATE_` of `STATE_HOST`; empty if the name has one word."""
+    """Returns `STATE_` for `STATE_HOST`; empty if the name has one word."""
     first, separator, _ = name.partition("_")
     return f"{first}_" if separator and first else ""
 
@@ -128,7 +128,7 @@ def _get_family(name: str) -> str:
 def _choose_github_setting(
     variable: SetupConfigVariable, level: SetupLevel, job: SetupJob
 ) -> SetupJobVariable | None:
-    """How a job gets one variable; None if it does without."""
+    """Chooses how a job gets one variable; None if the job does not need it."""
     if variable.has_default:
         return None
     if job == "review" and (level == "review" or variable.scope == "warehouse"):
@@ -146,15 +146,15 @@ def _choose_github_setting(
 
 
 def _make_unused_variable(variable: SetupConfigVariable) -> SetupJobVariable | None:
-    """A variable of a job that never connects with it.
+    """Makes a variable for a job that never connects with it.
 
-    Without it a YAML configuration gets the word `None`, which is no number; and a Python one may
-    not load at all. What is no secret may still be set, for models that read it.
+    Without it a YAML configuration gets the word `None`, which is no number, and a Python one may
+    not load at all. If it is not secret, it may still be set, for models that read it.
     """
     is_number = variable.name.upper().endswith("PORT") or variable.key.endswith("port")
     value = _UNUSED_PORT if is_number else UNUSED
     if variable.scope == "other" and not is_setup_variable_secret(variable):
-        # The project may use it for more than a connection, and who wants to can set it.
+        # The project may use it for more than a connection, so a team can set it.
         expression = f"${{{{ vars.{variable.name} || '{value}' }}}}"
         return SetupJobVariable(variable.name, "vars", variable.name, expression)
     if variable.is_required or is_number:
@@ -167,7 +167,7 @@ def _is_account(variable: SetupConfigVariable) -> bool:
 
 
 def _derive_reader_name(name: str, role: str) -> str:
-    """`STATE_WRITER` of `STATE_USER`, `STATE_WRITER_PASSWORD` of `STATE_PASSWORD`."""
+    """Returns `STATE_WRITER` for `STATE_USER`, `STATE_WRITER_PASSWORD` for `STATE_PASSWORD`."""
     if _ACCOUNT.search(name) and "_" in name:
         return _ACCOUNT.sub(f"_{role}", name)
     before, separator, last = name.rpartition("_")

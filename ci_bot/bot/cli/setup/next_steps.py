@@ -1,4 +1,4 @@
-"""What a person has to do after `ci-bot init`, as commands that can be pasted. Pure."""
+"""What a person has to do after `ci-bot init`, as commands to paste. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RemainingSetupStep:
     """Something that a person has to do.
 
     Attributes:
-        commands: Lines to be pasted, as they are.
+        commands: Lines to paste as they are.
     """
 
     title: str
@@ -45,11 +45,11 @@ class RemainingSetupStep:
 def list_remaining_setup_steps(
     request: SetupRequest, written: Sequence[str], load: Callable[[str], str | None]
 ) -> list[RemainingSetupStep]:
-    """What is left to do, in order.
+    """Lists what is left to do, in order.
 
     Args:
-        written: The files of this run that are to be committed.
-        load: Gives the text of a file of templates by its name.
+        written: The files of this run that have to be committed.
+        load: Returns the text of a template file by its name.
     """
     steps = []
     if request.level != "review":
@@ -77,7 +77,7 @@ def list_remaining_setup_steps(
 
 
 def list_notes_after_setup(request: SetupRequest) -> list[str]:
-    """What a person should know of this repository, a sentence or two each."""
+    """Lists what a person should know about this repository, in one or two sentences each."""
     return [
         *_list_notes_on_release(request),
         *_list_notes_on_versions(request),
@@ -128,7 +128,7 @@ def _make_step_for_environments(request: SetupRequest) -> RemainingSetupStep:
 
 
 def _list_steps_for_secrets_and_variables(request: SetupRequest) -> Iterator[RemainingSetupStep]:
-    """The secrets and variables; a variable that several jobs share is one of the repository."""
+    """Yields the secrets and variables; one that several jobs share is the repository's."""
     secrets: list[str] = []
     shared: dict[str, str] = {}
     own: list[str] = []
@@ -164,7 +164,7 @@ def _list_steps_for_secrets_and_variables(request: SetupRequest) -> Iterator[Rem
 
 
 def list_setup_commands_for_pull_request(paths: Sequence[str]) -> list[list[str]]:
-    """The commands that open a pull request with these files of the repository, in order."""
+    """Lists the commands that open a pull request with these files, in order."""
     return [
         ["git", "switch", "--create", PULL_REQUEST_BRANCH],
         ["git", "add", *paths],

@@ -1,4 +1,4 @@
-"""`ci-bot init --pull-request`: the last step of a setup, done by git and by GitHub's `gh`."""
+"""`ci-bot init --pull-request`: the last step of a setup, with git and GitHub's `gh`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ci_bot.bot.cli.setup.next_steps import (
 from ci_bot.errors import BadInput, BotError
 
 _BY_HAND = "Leave out `--pull-request`: the commands are printed then."
-# A push of a few files takes seconds; a question for a password would wait for ever.
+# A push of a few files takes seconds; a prompt for a password would wait forever.
 _SECONDS = 120
 
 
 def check_setup_pull_request(root: Path, environ: Mapping[str, str]) -> None:
-    """Looks for what `open_setup_pull_request` needs, before anything is written.
+    """Checks that `open_setup_pull_request` has what it needs, before anything is written.
 
     Raises:
-        BadInput: a program, the remote repository or the branch's name is missing.
+        BadInput: a program or the remote repository is missing, or the branch exists already.
     """
     for program, what in (("git", "git"), ("gh", "GitHub's command line `gh`")):
         if shutil.which(program, path=environ.get("PATH")) is None:
@@ -47,7 +47,8 @@ def check_setup_pull_request(root: Path, environ: Mapping[str, str]) -> None:
         ).stdout.strip()
         raise BadInput(
             f"The branch {PULL_REQUEST_BRANCH} is there already. Nothing was written.",
-            # Git deletes no branch that is checked out, and its pull request takes another commit.
+            # Git deletes no branch that is checked out, and the pull request can have one commit
+            # more.
             hint="You are on it: leave out `--pull-request`, then commit and push the files."
             if current == PULL_REQUEST_BRANCH
             else f"Delete it: `git branch --delete --force {PULL_REQUEST_BRANCH}`.",
@@ -56,13 +57,13 @@ def check_setup_pull_request(root: Path, environ: Mapping[str, str]) -> None:
 
 
 def open_setup_pull_request(root: Path, paths: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Commits `paths`, and nothing else, on a branch of their own, and opens a pull request.
+    """Commits only `paths`, on a new branch, and opens a pull request.
 
     Returns:
-        What `gh` says: the address of the pull request.
+        The address of the pull request, or all that `gh` prints if it has none.
 
     Raises:
-        BotError: a command failed. Its message names it, its hint the commands that are left.
+        BotError: a command failed. The message names it, and the hint has the remaining commands.
     """
     commands = list_setup_commands_for_pull_request(paths)
     output = ""
@@ -85,7 +86,7 @@ def open_setup_pull_request(root: Path, paths: Sequence[str], environ: Mapping[s
 def _run_setup_command_line(
     command: Sequence[str], root: Path, environ: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command as the person would, but for questions: nobody could answer them here."""
+    """Runs a command as the person would, but without prompts: nobody could answer them here."""
     program = shutil.which(command[0], path=environ.get("PATH")) or command[0]
     try:
         return subprocess.run(

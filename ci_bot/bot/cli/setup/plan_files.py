@@ -1,8 +1,8 @@
 """Which files a repository gets for a level, each with its text and its reason. Pure.
 
-The workflows are made of the templates in `templates/workflows`, and the examples in
-`.github/examples` are made of the same. Each names one release of this action: its repository,
-its commit, and its version.
+The workflows are made from the templates in `templates/workflows`, like the examples in
+`.github/examples`. Each names one release of this action: its repository, its commit, and its
+version.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from ci_bot.bot.cli.setup.repository_facts import (
 )
 from ci_bot.protocol.supported_versions import find_source_requirement, is_supported
 
-# What a release writes in place of the zeros, here as in every document.
+# A release replaces the zeros by its commit, here as in every document.
 _RELEASED = "your-org/sqlmesh-plan-review@0000000000000000000000000000000000000000 # v0.0.0"
 _NAMED = re.compile(
     r"(?P<repository>[\w.-]+/[\w.-]+)@(?P<commit>[0-9a-f]{40})(?:\s*#\s*(?P<version>v[\w.+-]+))?"
 )
 _ADDRESS = re.compile(r"^(?:\w+://|git@)[^/:]+[/:](?P<repository>[\w.-]+/[\w.-]+?)(?:\.git)?/?$")
-# A review takes the action in the directory `review`.
+# A review uses the action in the directory `review`.
 _USED = re.compile(r"uses: ([\w.-]+/[\w.-]+)/review@([0-9a-f]{40}) # (v[\w.+-]+)")
 _TAG = re.compile(r"v\d+\.\d+\.\d+")
 
@@ -53,7 +53,7 @@ class SetupActionRelease:
 
     @property
     def is_released(self) -> bool:
-        """Whether such a commit can exist; the placeholder of an unreleased checkout cannot."""
+        """Whether this commit can exist; the placeholder of an unreleased checkout cannot."""
         return bool(self.commit.strip("0"))
 
 
@@ -61,7 +61,7 @@ def parse_action_release(text: str) -> SetupActionRelease:
     """Reads `owner/name@commit`, with or without `# v1.2.3`.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text does not have this form.
     """
     named = _NAMED.fullmatch(text.strip())
     if named is None:
@@ -72,17 +72,17 @@ def parse_action_release(text: str) -> SetupActionRelease:
 
 
 def find_action_release(direct_url: str | None) -> SetupActionRelease:
-    """The release that this installation comes from.
+    """Finds the release that this installation comes from; without one the placeholder.
 
     Args:
-        direct_url: What pip wrote down of an installation from git (PEP 610); None if it came from
-            elsewhere.
+        direct_url: What pip recorded about an installation from git (PEP 610); None if it came
+            from elsewhere.
     """
     return _read_git_release(direct_url) or parse_action_release(_RELEASED)
 
 
 def read_action_release_of_setup_file(workflow: str) -> SetupActionRelease | None:
-    """The release that a review.yml names; None if it names the placeholder, or none."""
+    """Reads the release that a review.yml names; None if it names none or the placeholder."""
     used = _USED.search(workflow)
     release = parse_action_release(f"{used[1]}@{used[2]} # {used[3]}") if used else None
     return release if release is not None and release.is_released else None
@@ -102,16 +102,16 @@ def _read_git_release(direct_url: str | None) -> SetupActionRelease | None:
     return SetupActionRelease(repository["repository"], str(commit), version)
 
 
-# What the image has; tests/contract/test_setup.py holds them to requirements.lock.
+# What the image has; tests/contract/test_setup.py compares it with requirements.lock.
 IMAGE_SQLMESH, IMAGE_PYSPARK, IMAGE_PYTHON = "0.236.4", "3.5.9", "3.11"
 
 REVIEW_REQUIREMENTS = ".github/sqlmesh-requirements.txt"
 DEPLOY_REQUIREMENTS = ".github/sqlmesh-deploy-requirements.txt"
 POLICY = ".sqlmesh-review.yaml"
 _DRIVERS = {"postgres": "psycopg2-binary", "gcp_postgres": "psycopg2-binary", "mysql": "pymysql"}
-# A line of a template that is no line of the file.
+# A line of a template that is no line of the made file.
 _STATEMENT = re.compile(r"(?m)^[ \t]*#% (.*)\n")
-# Nothing of a path or a branch may mean anything to YAML, a shell or GitHub's expressions.
+# No character of a path or a branch may have a meaning for YAML, a shell or GitHub's expressions.
 PLAIN = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./-]*")
 
 
@@ -121,8 +121,8 @@ class PlannedSetupFile:
 
     Attributes:
         path: Relative to the repository.
-        why: What it is for, as a sentence.
-        is_kept: Whether it stays as it is once it is there, because people are to edit it.
+        why: Its purpose, as a sentence.
+        is_kept: Whether an existing file stays as it is, because people edit it.
     """
 
     path: str
@@ -133,11 +133,11 @@ class PlannedSetupFile:
 
 @dataclass(frozen=True)
 class SetupRequest:
-    """What is to be set up.
+    """What has to be set up.
 
     Attributes:
         gateway: The gateway that somebody asked for; None for the project's default.
-        deploy_requirements: What deploy.yml installs; None for a file of our own.
+        deploy_requirements: The file that deploy.yml installs; None for a file that we write.
     """
 
     repository: SetupRepositoryFacts
@@ -159,7 +159,7 @@ class SetupRequest:
 
     @property
     def state_type(self) -> str | None:
-        """The type of the state database, as the first project says."""
+        """The type of the state database, according to the first project."""
         configuration = self.repository.projects[0].configuration
         return configuration.find_state_type(self.gateway or configuration.default_gateway)
 
@@ -214,10 +214,10 @@ _WORKFLOWS = (
 def plan_setup_files(
     request: SetupRequest, load: Callable[[str], str | None]
 ) -> list[PlannedSetupFile]:
-    """The files of a level, in the order in which they matter.
+    """Lists the files of a level, the most important first.
 
     Args:
-        load: Gives the text of a template by its name.
+        load: Returns the text of a template by its name.
     """
     files = [*list_setup_workflows(request, load)]
     requirements = _choose_review_requirements(request)
@@ -253,11 +253,11 @@ def plan_setup_files(
 def list_setup_workflows(
     request: SetupRequest, load: Callable[[str], str | None]
 ) -> Iterable[PlannedSetupFile]:
-    """The workflows of a level."""
+    """Yields the workflows of a level."""
     environment = SandboxedEnvironment(
         loader=FunctionLoader(lambda name: _make_setup_template_tags(load(name))),
         undefined=StrictUndefined,
-        # YAML, of values that `PLAIN` lets through or this program has made.
+        # The output is YAML, and its values are let through by `PLAIN` or made by this program.
         autoescape=False,
         auto_reload=False,
         keep_trailing_newline=True,
@@ -277,20 +277,20 @@ def list_setup_workflows(
 
 
 def _make_setup_template_tags(template: str | None) -> str | None:
-    """A template whose lines `#% if x` are tags of Jinja, each with its newline.
+    """Turns the lines `#% if x` of a template into tags of Jinja, each with its newline.
 
-    Jinja's own line statements take the empty lines after them away, too.
+    Jinja's own line statements would also remove the empty lines after them.
     """
     return None if template is None else _STATEMENT.sub(r"<%% \1 %%>", template)
 
 
 def list_names_of_setup_workflows(level: SetupLevel = "full") -> list[str]:
-    """The names of a level's workflows; the highest level has all of them."""
+    """Lists the names of a level's workflows; the highest level has all of them."""
     return [workflow.name for workflow in _WORKFLOWS if level in workflow.levels]
 
 
 def _make_job_context(request: SetupRequest, job: SetupJob | None) -> dict[str, object]:
-    """The variables of a job, as the parts of templates name them."""
+    """Makes the variables of a job, with the names that the parts of templates use."""
     variables = request.used_variables
     settings = list_github_settings(variables, request.level, job) if job else []
     return {
@@ -305,7 +305,7 @@ def _make_job_context(request: SetupRequest, job: SetupJob | None) -> dict[str, 
 def _list_workflow_template_values(
     request: SetupRequest, job: SetupJob | None
 ) -> dict[str, object]:
-    """What a template is filled with."""
+    """Makes the values that a template is filled with."""
     own = _make_job_context(request, job)
     projects = [project.path for project in request.repository.projects]
     requirements = _choose_review_requirements(request)
@@ -322,7 +322,7 @@ def _list_workflow_template_values(
         "gateway": request.gateway,
         "branch": request.repository.branch,
         **own,
-        # Of the job in another workflow that has the account of reviews.
+        # For the job in another workflow that has the account of reviews.
         "review": _make_job_context(request, "review"),
         "requirements": requirements.path if requirements else None,
         "deploy_requirements": request.deploy_requirements or DEPLOY_REQUIREMENTS,
@@ -334,14 +334,14 @@ def _list_workflow_template_values(
 
 @dataclass(frozen=True)
 class _SetupRequirementsFile:
-    """A requirements file: one that is there already, or one with this text."""
+    """A requirements file: an existing one, or a new one with this text."""
 
     path: str
     text: str | None = None
 
 
 def _choose_review_requirements(request: SetupRequest) -> _SetupRequirementsFile | None:
-    """What the input `requirements` names; None if the image has all that the project needs."""
+    """Chooses the file for the input `requirements`; None if the image has all that is needed."""
     repository = request.repository
     sqlmesh = repository.versions.get("sqlmesh")
     if sqlmesh is not None and sqlmesh.version and not is_supported(sqlmesh.version):
@@ -372,7 +372,7 @@ def _choose_review_requirements(request: SetupRequest) -> _SetupRequirementsFile
 
 
 def list_unknown_imports(request: SetupRequest) -> list[str]:
-    """Packages that the models import and that no file of the repository brings."""
+    """Lists packages that the models import and that no file of the repository names."""
     found = _choose_review_requirements(request)
     if found is not None and found.text is None:
         return []
@@ -387,7 +387,7 @@ def _can_import_be_installed(name: str, found: FoundSetupVersion) -> bool:
 
 
 def _render_deploy_requirements(request: SetupRequest) -> str:
-    """What a runner needs to plan and build prod."""
+    """Renders the list of packages that a runner needs to plan and build prod."""
     versions = request.repository.versions
     named = [found for found in versions.values() if found.is_in_requirements]
     lines = ["# What deploy.yml installs: the project's own versions, and this action's release."]

@@ -1,7 +1,7 @@
-"""What the text of a SQLMesh configuration says: gateways, connections, and the variables it reads.
+"""Reads the text of a SQLMesh configuration: gateways, connections, and the variables it uses.
 
-Nothing is rendered or run. Of YAML the nodes are read, with each Jinja expression kept as one word;
-of a `config.py` the syntax tree.
+Nothing is rendered or run. YAML is read as nodes, with each Jinja expression kept as one word, and
+a `config.py` as a syntax tree.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAPPINGS = frozenset({"environ", "os.environ"})
 
 @dataclass(frozen=True)
 class SetupVariableUse:
-    """A variable where it is read: under which settings, in which gateway."""
+    """A place where a variable is read: under which settings, in which gateway."""
 
     name: str
     path: tuple[str, ...]
@@ -39,7 +39,7 @@ class SetupVariableUse:
 
 @dataclass
 class PythonFactsForSetup:
-    """What a file says; see `Configuration`."""
+    """What a file says; see `SetupProjectConfiguration`."""
 
     gateways: tuple[str, ...] = ()
     default_gateway: str | None = None
@@ -50,7 +50,7 @@ class PythonFactsForSetup:
 
 
 def read_python_config(text: str) -> PythonFactsForSetup | None:
-    """What the file says; None if it is no Python."""
+    """Reads what the file says; None if it is not Python."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -61,7 +61,7 @@ def read_python_config(text: str) -> PythonFactsForSetup | None:
     used = {node.id for node in loads if isinstance(node.ctx, ast.Load)}
     try:
         for statement in tree.body:
-            # What a name stands for is read where the name is used.
+            # The value of a name is read where the name is used.
             if not (
                 isinstance(statement, ast.Assign)
                 and _find_name_assigned(statement) in used & names.keys()
@@ -73,7 +73,7 @@ def read_python_config(text: str) -> PythonFactsForSetup | None:
 
 
 def _map_assignments(tree: ast.Module) -> dict[str, ast.expr]:
-    """What the names of the module stand for, where each is set once: `state = Postgres…(…)`."""
+    """Maps names of the module to their values, if each is set once: `state = Postgres…(…)`."""
     found: dict[str, list[ast.expr]] = {}
     for node in tree.body:
         if isinstance(node, ast.Assign) and (name := _find_name_assigned(node)):
@@ -82,7 +82,7 @@ def _map_assignments(tree: ast.Module) -> dict[str, ast.expr]:
 
 
 def _find_name_assigned(statement: ast.Assign) -> str:
-    """The one name that a statement sets; empty for anything else."""
+    """Returns the one name that a statement sets; empty for anything else."""
     target = statement.targets[0]
     return target.id if len(statement.targets) == 1 and isinstance(target, ast.Name) else ""
 
@@ -95,7 +95,7 @@ def _visit_python_config_node(
     names: dict[str, ast.expr],
 ) -> None:
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names:
-        # Read again where it is used; without the name, so that nothing goes round in circles.
+        # Its value is read again in this place, without the name itself, so that this cannot loop.
         rest = {name: value for name, value in names.items() if name != node.id}
         _visit_python_config_node(names[node.id], path, gateway, facts, rest)
         return
@@ -141,7 +141,7 @@ def _note_python_config_call(
 
 
 def _derive_engine_name(class_name: str) -> str:
-    """`postgres` of `PostgresConnectionConfig`, `gcp_postgres` of `GCPPostgres…`."""
+    """Returns `postgres` for `PostgresConnectionConfig`, `gcp_postgres` for `GCPPostgres…`."""
     known = {"DuckDB": "duckdb", "MySQL": "mysql", "MSSQL": "mssql", "BigQuery": "bigquery"}
     return (
         known.get(class_name)
@@ -157,7 +157,7 @@ def _iterate_python_dictionary_entries(node: ast.Dict) -> Iterator[tuple[str, as
 def _read_variable(
     node: ast.AST, path: tuple[str, ...], gateway: str | None
 ) -> SetupVariableUse | None:
-    """The variable that exactly this expression reads."""
+    """Returns the variable that exactly this expression reads; None if it reads none."""
     if isinstance(node, ast.Subscript) and _read_dotted_name(node.value) in _MAPPINGS:
         if isinstance(node.slice, ast.Constant) and isinstance(node.ctx, ast.Load):
             return SetupVariableUse(str(node.slice.value), path, gateway, False, True)
@@ -183,11 +183,11 @@ def _read_dotted_name(node: ast.expr) -> str:
 VariablePurpose = Literal["state", "warehouse", "other"]
 
 _CALL = re.compile(r"""env_var\(\s*(?P<quote>['"])(?P<name>\w+)(?P=quote)\s*(?P<default>,)?""")
-# In no text that could be written by hand; the number is that of the expression.
+# Nobody writes this character by hand; the number is the index of the expression.
 _MARK = re.compile(r"\u2400(\d+)\u2400")
 _CONNECTIONS = ("connection", "test_connection", "default_connection", "default_test_connection")
 _STATE = "state_connection"
-# Engines that SQLMesh keeps its state in where no state connection is written.
+# Engines in which SQLMesh keeps its state if the configuration has no state connection.
 _ENGINES_WITH_STATE = frozenset({"duckdb", "postgres", "mysql", "mssql", "gcp_postgres"})
 
 
@@ -196,9 +196,9 @@ class SetupConfigVariable:
     """A variable of the environment that a configuration reads.
 
     Attributes:
-        key: The setting that gets its value, as `password`; empty if that is not known.
+        key: The setting that gets its value, such as `password`; empty if that is unknown.
         gateway: The gateway that it belongs to; None if it belongs to all.
-        has_default: Whether the configuration says what holds without it.
+        has_default: Whether the configuration has a value for the case that it is not set.
         is_required: Whether the configuration fails to load without it, as `os.environ["X"]` does.
     """
 
@@ -215,10 +215,10 @@ class SetupProjectConfiguration:
     """What the files of one project say.
 
     Attributes:
-        default_gateway: The one that holds where none is named.
+        default_gateway: The one that is used if none is named.
         engines: The type of each gateway's connection.
-        states: The type of each gateway's state connection, where one is written.
-        bot_keys: What stands under `cicd_bot:`.
+        states: The type of each gateway's state connection, if there is one.
+        bot_keys: The keys under `cicd_bot:`.
         is_whole: Whether all of it could be read.
     """
 
@@ -231,19 +231,19 @@ class SetupProjectConfiguration:
     is_whole: bool = True
 
     def engine_type(self, gateway: str | None) -> str | None:
-        """The type of a gateway's connection, if it is written."""
+        """Returns the type of a gateway's connection; None if it is not written."""
         return _read_gateway_fact(self.engines, gateway)
 
     def find_state_type(self, gateway: str | None) -> str | None:
-        """Where a gateway's state lies: its state connection, or an engine that can hold one."""
+        """Finds the type of a gateway's state: its state connection's, or that of its engine."""
         written = _read_gateway_fact(self.states, gateway)
         engine = self.engine_type(gateway)
         return written or (engine if engine in _ENGINES_WITH_STATE else None)
 
     def list_variables_of(self, gateway: str | None) -> list[SetupConfigVariable]:
-        """The variables that matter where this gateway is used, each once, by name.
+        """Lists the variables that matter if this gateway is used, each once, by name.
 
-        Without a state connection the state lies in an engine that can hold one.
+        Without a state connection the state is in an engine that can hold one.
         """
         in_engine = (
             _read_gateway_fact(self.states, gateway) is None
@@ -262,7 +262,7 @@ class SetupProjectConfiguration:
 
 
 def read_yaml_config(text: str) -> SetupProjectConfiguration:
-    """What a YAML configuration says."""
+    """Reads what a YAML configuration says."""
     expressions: list[str] = []
 
     def keep_expression(template: str) -> str:
@@ -314,7 +314,7 @@ def read_yaml_config(text: str) -> SetupProjectConfiguration:
 
 
 def read_python_file(text: str) -> SetupProjectConfiguration:
-    """What a `config.py` says, as far as it is written down."""
+    """Reads what a `config.py` says, as far as its text shows it."""
     found = read_python_config(text)
     if found is None:
         return _read_config_as_text(text)
@@ -341,7 +341,7 @@ def read_python_file(text: str) -> SetupProjectConfiguration:
 def join_configurations(
     parts: Iterable[SetupProjectConfiguration],
 ) -> SetupProjectConfiguration:
-    """One configuration of several files; the first that says something counts."""
+    """Joins the configurations of several files; the first default gateway counts."""
     joined = SetupProjectConfiguration()
     for part in parts:
         joined = SetupProjectConfiguration(
@@ -357,7 +357,7 @@ def join_configurations(
 
 
 def _read_config_as_text(text: str) -> SetupProjectConfiguration:
-    """The variables alone, of a file that no parser takes."""
+    """Reads only the variables of a file that no parser accepts."""
     without_remarks = replace_templates(text, lambda _: "", (REMARK,))
     without_comments = re.sub(r"(?m)^[^\S\n]*#.*$", "", without_remarks)
     return SetupProjectConfiguration(
@@ -379,7 +379,7 @@ def _find_variables(
 def _iterate_scalars(
     node: Node | None, path: tuple[str, ...], seen: set[int]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Each scalar with the keys above it. A node that several places name is read at the first."""
+    """Yields each scalar with the keys above it; a node with several names is read once."""
     if node is None or (id(node) in seen and not isinstance(node, ScalarNode)):
         return
     seen.add(id(node))
@@ -397,7 +397,7 @@ def _iterate_scalars(
 
 
 def _list_mapping_keys(root: Node | None, name: str) -> tuple[str, ...]:
-    """The keys of a mapping at the top."""
+    """Lists the keys of a mapping at the top."""
     if not isinstance(root, MappingNode):
         return ()
     for key, value in root.value:
@@ -414,15 +414,15 @@ def _find_purpose(path: tuple[str, ...]) -> VariablePurpose:
 
 
 def _find_gateway(path: tuple[str, ...]) -> str | None:
-    """The gateway that a setting belongs to."""
-    # The gateway's own settings stand below its name; `gateways:` may also be a single one.
+    """Finds the gateway that a setting belongs to; None if it belongs to all."""
+    # A gateway's own settings are below its name; `gateways:` may also be a single one.
     if path[:1] == ("gateways",) and path[2:] and path[1] not in (*_CONNECTIONS, _STATE):
         return path[1]
     return None
 
 
 def _read_gateway_fact(facts: tuple[tuple[str, str], ...], gateway: str | None) -> str | None:
-    """What the configuration says of a gateway, else of all."""
+    """Returns what the configuration says about a gateway, else about all."""
     known = dict(reversed(facts))
     return known.get(gateway or "", known.get(""))
 
@@ -430,7 +430,7 @@ def _read_gateway_fact(facts: tuple[tuple[str, str], ...], gateway: str | None) 
 def _merge_variable_uses(
     before: SetupConfigVariable | None, now: SetupConfigVariable
 ) -> SetupConfigVariable:
-    """One variable of two uses: it needs what each of them needs."""
+    """Merges two uses of one variable: it needs what each of them needs."""
     if before is None:
         return now
     order = ("state", "other", "warehouse")

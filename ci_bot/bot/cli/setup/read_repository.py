@@ -1,4 +1,4 @@
-"""What a repository holds that its workflows depend on. Files are read as text; nothing is run."""
+"""Reads what a repository's workflows depend on. Files are read as text; nothing is run."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from ci_bot.bot.cli.setup.repository_facts import (
 from ci_bot.errors import BadInput
 from ci_bot.static_config import FILES
 
-# The image's packages, by the names that code imports. tests/contract/test_setup.py holds them to
-# requirements.lock.
+# The image's packages, by the names that code imports. tests/contract/test_setup.py compares them
+# with requirements.lock.
 IMAGE_MODULES = frozenset({
     "IPython", "click", "croniter", "cryptography", "dateparser", "dateutil", "dotenv",
     "duckdb", "github", "humanize", "hyperscript", "importlib_metadata", "ipywidgets",
@@ -40,17 +40,17 @@ IMAGE_MODULES = frozenset({
 
 
 def list_missing_imports(texts: Iterable[str], own: Iterable[str]) -> list[str]:
-    """The packages that files import, but those of Python, of the image, and the project's own.
+    """Lists the packages that files import, except Python's, the image's and the project's own.
 
     Args:
-        own: Names of the modules and packages that lie in the repository.
+        own: Names of the modules and packages in the repository.
     """
     known = IMAGE_MODULES | sys.stdlib_module_names | set(own)
     return sorted({name for text in texts for name in _iterate_imported(text)} - known)
 
 
 def _iterate_imported(text: str) -> Iterator[str]:
-    """The first part of each absolute import, wherever it stands."""
+    """Yields the first part of each absolute import, in any place of the file."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -64,7 +64,7 @@ def _iterate_imported(text: str) -> Iterator[str]:
 
 _PYTHON = "config.py"
 _DBT, _PROFILES = "dbt_project.yml", "profiles.yml"
-# Names that any program may use for its settings: these have to look like SQLMesh's.
+# Any program may use these names for its settings, so the content has to look like SQLMesh's.
 _SHARED_NAMES = frozenset({"config.yaml", "config.yml"})
 _LOOKS_LIKE = re.compile(
     r"(?m)^(?:gateways|default_gateway|model_defaults|default_connection|state_connection):"
@@ -79,10 +79,10 @@ _OLD_BOT = re.compile(r"\bsqlmesh_cicd\b")
 
 
 def find_repository_root_for_setup(directory: Path) -> Path:
-    """The root of the git repository that a directory lies in.
+    """Finds the root of the git repository that a directory is in.
 
     Raises:
-        BadInput: it lies in none.
+        BadInput: it is in none.
     """
     for place in (directory, *directory.parents):
         if (place / ".git").exists():
@@ -95,7 +95,7 @@ def find_repository_root_for_setup(directory: Path) -> Path:
 
 
 def find_projects_for_setup(root: Path) -> list[str]:
-    """The directories of all SQLMesh projects, relative to the repository, in order."""
+    """Lists the directories of all SQLMesh projects, relative to the repository, in order."""
     found = []
     for directory in _iterate_directories(root):
         if _list_configuration_files(directory):
@@ -104,7 +104,7 @@ def find_projects_for_setup(root: Path) -> list[str]:
 
 
 def read_repository_for_setup(root: Path, projects: tuple[str, ...]) -> SetupRepositoryFacts:
-    """Everything that the workflows of these projects depend on."""
+    """Reads everything that the workflows of these projects depend on."""
     read = tuple(_read_project(root, project) for project in projects)
     files = _read_version_files(root, projects)
     return SetupRepositoryFacts(
@@ -143,7 +143,7 @@ def _read_project(root: Path, project: str) -> FoundSetupProject:
 
 
 def _list_configuration_files(directory: Path) -> list[Path]:
-    """The files that configure SQLMesh in a directory, YAML first."""
+    """Lists the files that configure SQLMesh in a directory, YAML first."""
     found = [directory / name for name in FILES if (directory / name).is_file()]
     files = [
         file
@@ -165,7 +165,7 @@ def _list_dbt_files(directory: Path, root: Path) -> Iterator[Path]:
 
 
 def _iterate_directories(root: Path) -> Iterator[Path]:
-    """The repository's directories, but hidden ones and those of other people's packages."""
+    """Yields the repository's directories, without hidden ones and those of installed packages."""
     for count, (place, names, _) in enumerate(os.walk(root)):
         if count > _MOST_DIRECTORIES:
             return
@@ -182,7 +182,7 @@ def _iterate_directories(root: Path) -> Iterator[Path]:
 
 
 def _read_version_files(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
-    """Lock and requirement files of the projects' directories, and of those above them."""
+    """Reads lock and requirements files of the projects' directories and of those above them."""
     places: list[Path] = []
     for project in projects:
         directory = root / project
@@ -196,7 +196,7 @@ def _read_version_files(root: Path, projects: tuple[str, ...]) -> dict[str, str]
 
 
 def _list_imports_missing(root: Path, projects: Iterable[FoundSetupProject]) -> list[str]:
-    """What the projects' Python code imports beside the image's packages."""
+    """Lists what the projects' Python code imports that the image does not have."""
     texts, own = [], []
     for project in projects:
         directory = root / project.path
@@ -217,7 +217,7 @@ def _list_old_bot_workflows(root: Path) -> Iterator[str]:
 
 
 def _find_default_branch(root: Path) -> str:
-    """The branch that `origin` calls its default one; else the checked out `master`, or `main`."""
+    """Finds the default branch of `origin`; else the checked out `master` or `main`, or `main`."""
     git = _find_git_directory(root)
     for name in ("refs/remotes/origin/HEAD", "HEAD"):
         head = re.fullmatch(
@@ -230,7 +230,7 @@ def _find_default_branch(root: Path) -> str:
 
 
 def _find_git_directory(root: Path) -> Path:
-    """The git directory; of a work tree that of its repository."""
+    """Finds the git directory; for a linked work tree that of its repository."""
     git = root / ".git"
     if git.is_file():
         named = re.match(r"gitdir: (.+)", _read_repository_text(git))
@@ -246,7 +246,7 @@ def _make_relative_path(path: Path, root: Path) -> str:
 
 
 def _read_repository_text(file: Path) -> str:
-    """A file's text, as far as it is checked; what is no UTF-8 is kept apart from the rest.
+    """Reads a file's text up to the size limit; bytes that are not UTF-8 are replaced.
 
     Raises:
         BadInput: it cannot be read.

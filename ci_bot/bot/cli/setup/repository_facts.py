@@ -1,8 +1,8 @@
-"""What is known of a repository that its workflows depend on; of SQLMesh, PySpark and Python its
-versions, by its lock and requirement files.
+"""What is known about a repository that its workflows depend on.
 
-The formats are those of pip, pip-tools, Poetry, uv, PDM and Pipenv. Read as text: what is searched
-is one package's name and its version, which each of them writes on lines of their own.
+The versions of SQLMesh, PySpark and Python come from its lock and requirements files, in the
+formats of pip, pip-tools, Poetry, uv, PDM and Pipenv. The files are read as text: a search for one
+package's name and its version, for which each format has lines of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ci_bot.bot.cli.setup.read_configuration import SetupProjectConfiguration
 from ci_bot.protocol.supported_versions import find_exact_version
 
 PACKAGES = ("sqlmesh", "pyspark")
-# Those that name one version of each package come first, then what people write by hand.
+# Files that name one version of each package come first, then files that people write.
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock")
 _MADE_BY_HAND = ("pyproject.toml", "setup.cfg", "Pipfile")
 PYTHON_FILE = ".python-version"
@@ -25,11 +25,11 @@ _REQUIREMENTS = re.compile(r"(?:.*[-_.])?requirements?(?:[-_.].*)?\.(?:txt|lock)
 
 @dataclass(frozen=True)
 class FoundSetupVersion:
-    """A package's version, as one file says it.
+    """A package's version, according to one file.
 
     Attributes:
-        version: The one version, `0.230.1`; None if the file leaves several.
-        asked: What the file says, `>=0.230`.
+        version: The one version, `0.230.1`; None if the file allows several.
+        asked: The file's own text, `>=0.230`.
         file: The file, relative to the repository.
     """
 
@@ -49,12 +49,12 @@ def is_pip_requirements_file(path: str) -> bool:
 
 
 def is_version_file(name: str) -> bool:
-    """Whether a file of this name can say a version."""
+    """Whether a file of this name can name a version."""
     return name in (*_LOCKS, *_MADE_BY_HAND, PYTHON_FILE) or is_pip_requirements_file(name)
 
 
 def find_versions_for_setup(files: Mapping[str, str]) -> dict[str, FoundSetupVersion]:
-    """The version of each package, by the file that says it most exactly.
+    """Finds the version of each package, in the file that is most exact about it.
 
     Args:
         files: Texts by their path in the repository, the project's own before those above it.
@@ -66,7 +66,7 @@ def find_versions_for_setup(files: Mapping[str, str]) -> dict[str, FoundSetupVer
             for path, text in sorted(files.items(), key=lambda each: _order_lock_files(each[0]))
             if (version := read_version_for_setup(package, path, text)) is not None
         ]
-        # One that allows several versions counts only if nothing names one.
+        # A file that allows several versions counts only if no file names one.
         exact = [each for each in named if each.version is not None]
         if named:
             found[package] = (exact or named)[0]
@@ -74,7 +74,7 @@ def find_versions_for_setup(files: Mapping[str, str]) -> dict[str, FoundSetupVer
 
 
 def read_version_for_setup(package: str, path: str, text: str) -> FoundSetupVersion | None:
-    """What one file says of a package; None if it says nothing."""
+    """Reads what one file says about a package; None if it says nothing."""
     name = path.rpartition("/")[2]
     if name in ("uv.lock", "poetry.lock", "pdm.lock"):
         locked = re.search(
@@ -110,7 +110,7 @@ def read_version_for_setup(package: str, path: str, text: str) -> FoundSetupVers
 
 
 def find_python_version(files: Mapping[str, str]) -> str | None:
-    """The minor version of Python that a project names, as `3.12`; None if it names none."""
+    """Finds the minor version of Python that a project names, as `3.12`; None if it names none."""
     for path, text in files.items():
         if path.rpartition("/")[2] == PYTHON_FILE:
             named = re.match(r"\s*(?:cpython-?)?(3\.\d+)", text)
@@ -120,7 +120,7 @@ def find_python_version(files: Mapping[str, str]) -> str | None:
 
 
 def find_locked_version(package: str, files: Mapping[str, str]) -> FoundSetupVersion | None:
-    """The one version of any package that a lock file names; None if none does."""
+    """Finds the one version of any package that a lock file names; None if none does."""
     for path, text in sorted(files.items(), key=lambda each: _order_lock_files(each[0])):
         if path.rpartition("/")[2] in _LOCKS:
             found = read_version_for_setup(re.escape(package), path, text)
@@ -143,15 +143,15 @@ def _read_pipfile_lock(package: str, text: str) -> str | None:
 
 
 def _order_lock_files(path: str) -> tuple[int, int, int]:
-    """Lock files first; of equal ones those that lie deepest, which are the project's own."""
+    """Sorts lock files first; then the deepest in the tree, which are the project's own."""
     name = path.rpartition("/")[2]
     kind = 0 if name in _LOCKS else 1 if is_pip_requirements_file(name) else 2
-    # Of several requirements files the one with the plainest name.
+    # Of several requirements files the one with the shortest name.
     return kind, -path.count("/"), len(name)
 
 
 def list_requirements_files(paths: Iterable[str]) -> list[str]:
-    """The requirements files among some paths, in the order in which they count."""
+    """Lists the requirements files among some paths, in the order in which they count."""
     return sorted(
         (path for path in paths if is_pip_requirements_file(path)),
         key=_order_lock_files,
@@ -166,8 +166,8 @@ class FoundSetupProject:
     """A SQLMesh project.
 
     Attributes:
-        path: Its directory, relative to the repository; `.` is the repository itself.
-        is_dbt: Whether its models are dbt's.
+        path: Its directory, relative to the repository; `.` is the repository's root.
+        is_dbt: Whether it is a dbt project.
     """
 
     path: str
@@ -177,14 +177,14 @@ class FoundSetupProject:
 
 @dataclass(frozen=True)
 class SetupRepositoryFacts:
-    """What is known of a repository.
+    """What is known about a repository.
 
     Attributes:
         branch: The default branch.
         versions: Of SQLMesh and PySpark, by their names.
         python: The version of Python that the project names.
         old_bot: Workflows that run SQLMesh's own bot, relative to the repository.
-        requirements: The requirements files of pip, the one that counts first.
+        requirements: The requirements files of pip; the first one counts.
         imports: Packages that the models import and the image does not have, each with the version
             that a lock file names.
     """

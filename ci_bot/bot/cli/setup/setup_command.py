@@ -1,4 +1,4 @@
-"""`ci-bot init`: reads the repository, plans its files, writes them, says what is left to do."""
+"""`ci-bot init`: reads the repository, plans its files, writes them, and prints what is left."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from ci_bot.bot.report import CANNOT_WRITE, TextPage, find_resource, make_text_p
 from ci_bot.errors import EXIT_DONE, BadInput, BotError, RequestRefused
 from ci_bot.host import Machine
 
-# More would be no sentence.
+# A sentence with more of them would be too long.
 _MOST_NAMED = 6
 _DISTRIBUTION = "sqlmesh-plan-review"
 _WORDS = {
@@ -64,10 +64,10 @@ class SetupOptions:
     """The options of the command.
 
     Attributes:
-        projects: Directories, as they were given; none means that they are looked for.
-        level: None means the level that was chosen before, at first `review`.
+        projects: Directories, as they were given; if it is empty, the command searches for them.
+        level: None means the level of an earlier run, at first `review`.
         action: The release to name, as `owner/name@commit`; None means the one that is installed.
-        output: A directory that stands for the repository's own.
+        output: A directory that is used instead of the repository's root.
         pull_request: Whether to open a pull request with what was written.
     """
 
@@ -86,7 +86,7 @@ def set_up_repository(
     options: SetupOptions,
     choose: Callable[[Sequence[str]], Sequence[str]] | None = None,
 ) -> int:
-    """Writes the workflows of a level, and prints what is left to do. Returns the exit code.
+    """Writes the workflows of a level, and prints what is left to do; returns the exit code.
 
     Args:
         choose: Lets a person choose among several projects; None if nobody can answer.
@@ -94,8 +94,8 @@ def set_up_repository(
     Raises:
         BadInput: there is no repository or no project, nothing can be written there, or no pull
             request can be opened.
-        BotError: the files are written, and the pull request could not be opened.
-        Refused: a file of somebody else's has the name of one of ours.
+        BotError: the files are written, but the pull request could not be opened.
+        RequestRefused: somebody else's file has the name of one of ours.
     """
     root = find_repository_root_for_setup(machine.directory)
     _refuse_setup_written_elsewhere(options)
@@ -141,7 +141,7 @@ def set_up_repository(
 
 
 def _refuse_setup_written_elsewhere(options: SetupOptions) -> None:
-    """A pull request has the files of this repository, so they must be written here."""
+    """Refuses options that write elsewhere: a pull request takes the files of this repository."""
     if options.pull_request and (options.dry_run or options.output):
         other = "--dry-run" if options.dry_run else "--output"
         raise BadInput(
@@ -153,7 +153,7 @@ def _refuse_setup_written_elsewhere(options: SetupOptions) -> None:
 
 
 def _refuse_setup_placeholder(release: SetupActionRelease) -> None:
-    """No run can begin with the placeholder, so the pull request would get no comment."""
+    """Refuses the placeholder: no run can begin with it, so the pull request gets no comment."""
     if not release.is_released:
         raise BadInput(
             "This ci-bot was not installed from a release, so no run of the pull request could "
@@ -165,7 +165,7 @@ def _refuse_setup_placeholder(release: SetupActionRelease) -> None:
 
 
 def load_setup_template(name: str) -> str | None:
-    """The text of a template or of another file that `ci-bot init` needs; None if there is none."""
+    """Returns the text of a template or another file that `ci-bot init` needs; None if missing."""
     for directory in ("workflows", "setup"):
         file = find_resource("templates") / directory / name
         if name and file.is_file():
@@ -180,7 +180,12 @@ def _choose_projects_to_set_up(
     before: SetupSignature | None,
     choose: Callable[[Sequence[str]], Sequence[str]] | None,
 ) -> tuple[str, ...]:
-    """The projects to set up, relative to the repository."""
+    """Chooses the projects to set up, relative to the repository.
+
+    Raises:
+        BadInput: there is no project, a given one is not usable, or nobody can choose one.
+        RequestRefused: the workflows of an earlier run are of other projects.
+    """
     if given:
         named = tuple(dict.fromkeys(_name_project(directory, root, each) for each in given))
         _refuse_other_projects(named, before)
@@ -212,7 +217,7 @@ def _choose_projects_to_set_up(
 
 
 def _refuse_other_projects(named: Sequence[str], before: SetupSignature | None) -> None:
-    """Workflows of some projects do not become those of others in silence."""
+    """Refuses to replace the workflows of some projects by those of others silently."""
     if before is None or set(before.projects) <= set(named):
         return
     both = " ".join(f"--project {each}" for each in dict.fromkeys((*before.projects, *named)))
@@ -225,7 +230,7 @@ def _refuse_other_projects(named: Sequence[str], before: SetupSignature | None) 
 
 
 def _choose_release(options: SetupOptions, target: Path) -> SetupActionRelease:
-    """The release to name: that of the files that are there, unless it is to move."""
+    """Chooses the release to name: that of the existing files, unless they are upgraded."""
     there = _read_repository_file(target / WORKFLOWS / "review.yml") or ""
     kept = None if options.upgrade else read_action_release_of_setup_file(there)
     if kept is not None:
@@ -263,7 +268,7 @@ def _name_project(directory: Path, root: Path, given: str) -> str:
 
 
 def _check_names_fit_workflow(names: Iterable[str]) -> None:
-    """Refuses what a workflow or a shell could read as more than a name."""
+    """Refuses names that a workflow or a shell could read as more than a name."""
     for name in names:
         if not PLAIN.fullmatch(name):
             raise BadInput(
@@ -292,10 +297,10 @@ def _read_direct_url() -> str | None:
 
 
 def _read_earlier_options(target: Path) -> SetupSignature | None:
-    """The options of an earlier run, by the workflows that it has left.
+    """Reads the options of an earlier run from the workflows that it has left.
 
-    A file that people have edited keeps the line of the run that wrote it, so another one knows
-    better what the last run was asked for.
+    A file that people have edited keeps the line of the run that wrote it. So an unedited file is
+    read first: it has the options of the last run.
     """
     found = [
         _read_repository_file(target / WORKFLOWS / name) or ""
@@ -314,7 +319,7 @@ def _read_existing_setup_files(target: Path, planned: Iterable[PlannedSetupFile]
 
 
 def _read_repository_file(path: Path) -> str | None:
-    """A file's text; None if it is not there.
+    """Reads a file's text; None if it does not exist.
 
     Raises:
         BadInput: something else is there, or it cannot be read.
@@ -343,7 +348,7 @@ def _refuse_foreign_setup_files(compared: Iterable[ComparedSetupFile]) -> None:
 
 
 def _write_setup_files(target: Path, compared: Sequence[ComparedSetupFile]) -> None:
-    """Writes all files or none: each beside its place first, then all are renamed.
+    """Writes all files or none: first each beside its place, then all are renamed.
 
     Raises:
         BadInput: a file cannot be written.
@@ -380,7 +385,7 @@ def _write_setup_files(target: Path, compared: Sequence[ComparedSetupFile]) -> N
 
 
 def _remove_waiting_workflow_files(waiting: Iterable[tuple[Path, Path]]) -> None:
-    """Removes what waits beside its place and was not renamed."""
+    """Removes the files that were not yet renamed to their place."""
     for part, _ in waiting:
         part.unlink(missing_ok=True)
 
@@ -408,7 +413,7 @@ def _render_outcome(
         for note in notes:
             page.add_item(note)
     text = page.render_text()
-    # A run that changes nothing has said what is to do before.
+    # A run that changes nothing has printed the steps before.
     if not written:
         edited = any(file.status == "edited" for file in compared)
         why = "what you edited stays" if edited else "the files are as this command makes them"
@@ -416,7 +421,7 @@ def _render_outcome(
         return f"{text}\nNothing is to be written: {why}.{opened}\n"
     if options.dry_run:
         return f"{text}\nNothing was written. Without `--dry-run` these files are.\n"
-    # Files that lie elsewhere have to be copied before they can be committed.
+    # Files in another directory have to be copied before they can be committed.
     committed = [] if options.output or options.pull_request else written
     return f"{text}\nWhat is left to do:\n" + _render_setup_steps(
         machine, list_remaining_setup_steps(request, committed, load_setup_template)
@@ -441,7 +446,7 @@ def _add_diffs(page: TextPage, compared: Iterable[ComparedSetupFile]) -> None:
 
 
 def _list_left_workflows(request: SetupRequest, target: Path) -> Iterable[str]:
-    """Workflows of a higher level that an earlier run has left."""
+    """Yields notes on workflows of a higher level that an earlier run has left."""
     mine = list_names_of_setup_workflows(request.level)
     for name in list_names_of_setup_workflows():
         text = None if name in mine else _read_repository_file(target / WORKFLOWS / name)
@@ -453,7 +458,7 @@ def _list_left_workflows(request: SetupRequest, target: Path) -> Iterable[str]:
 
 
 def _render_setup_steps(machine: Machine, steps: Sequence[RemainingSetupStep]) -> str:
-    """The steps; commands stand at the margin, so that they can be pasted."""
+    """Renders the steps; commands are at the margin, so that they can be pasted."""
     parts = []
     for number, step in enumerate(steps, start=1):
         page = make_text_page(machine)
