@@ -122,7 +122,7 @@ class EarlySession:
                 self._warm_up(self._session)
 
 
-class _Starter:
+class _EarlySessionStarter:
     """The session that this process has started early, until it is claimed."""
 
     def __init__(self) -> None:
@@ -167,7 +167,7 @@ class _Starter:
             return self._early is not None and self._early.is_started
 
 
-_STARTER = _Starter()
+_STARTER = _EarlySessionStarter()
 
 
 def start_session_early(

@@ -15,7 +15,7 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.declared_keys import list_column_aliases_and_names, list_unique_keys
 from ci_bot.worker.rules.models.fan_outs import list_source_keys
-from ci_bot.worker.rules.models.value_types import ValueTypes, name_family
+from ci_bot.worker.rules.models.mixed_types import ModelValueTypes, name_family
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_change, on_new_model
 from ci_bot.worker.sql import (
@@ -113,7 +113,7 @@ _TRUNCATED = (exp.TimestampTrunc, exp.DateTrunc, exp.DatetimeTrunc)
 _COARSE = {"date", "boolean"}
 
 
-class _Pick(NamedTuple):
+class _PickByRowNumber(NamedTuple):
     subject: str
     window: exp.Window
     select: ScopedSelect
@@ -124,7 +124,7 @@ def _observe_picks(
 ) -> Iterator[RuleObservation]:
     models = {plain_name(inputs.names.short_name(fqn)): one for fqn, one in inputs.after.items()}
     models |= {plain_name(fqn): one for fqn, one in inputs.after.items()}
-    types = ValueTypes(models, ModelQueries(inputs.after))
+    types = ModelValueTypes(models, ModelQueries(inputs.after))
     for pick in _list_picks(query):
         if pick.subject in known or not _may_tie(pick, model):
             continue
@@ -150,7 +150,7 @@ def _observe_picks(
         )
 
 
-def _list_picks(query: ModelQuery) -> Iterator[_Pick]:
+def _list_picks(query: ModelQuery) -> Iterator[_PickByRowNumber]:
     """Yields windows of which a condition keeps the first row."""
     tree = query.rendered_query
     tests = list(tree.find_all(exp.EQ, exp.LTE, exp.LT)) if tree is not None else []
@@ -173,7 +173,7 @@ def _list_picks(query: ModelQuery) -> Iterator[_Pick]:
                 )
             ]
             subject = f"{window.this.sql_name()} by {columns[0] or 'nothing'}, order {columns[1]}"
-            yield _Pick(subject, window, select)
+            yield _PickByRowNumber(subject, window, select)
 
 
 def _keeps_first(test: exp.Expr) -> bool:
@@ -188,7 +188,7 @@ def _list_order_of_row_numbers(window: exp.Window) -> list[exp.Expr]:
     return [key.this for key in order.expressions] if order is not None else []
 
 
-def _may_tie(pick: _Pick, model: Model) -> bool:
+def _may_tie(pick: _PickByRowNumber, model: Model) -> bool:
     """Whether equal rows matter: they differ in a column, or RANK keeps several of one key."""
     parts = list(pick.window.args.get("partition_by") or ())
     if not isinstance(pick.window.this, exp.RowNumber):
@@ -198,7 +198,9 @@ def _may_tie(pick: _Pick, model: Model) -> bool:
     return any(item not in shared for _, item in pick.select.results if item is not pick.window)
 
 
-def _weigh_pick(pick: _Pick, models: Mapping[str, Model], types: ValueTypes) -> Severity | None:
+def _weigh_pick(
+    pick: _PickByRowNumber, models: Mapping[str, Model], types: ModelValueTypes
+) -> Severity | None:
     """The severity of a pick by its order: a day has many rows, a moment hardly ever two."""
     if _combines_rows(pick.select):
         return None

@@ -17,7 +17,7 @@ from ci_bot.redaction import is_name_of_secret, redact_shapes, shorten_redacted
 from ci_bot.yaml_reader import load_yaml
 
 
-class Difference(NamedTuple):
+class DeploymentDifference(NamedTuple):
     """One thing that differs: the word to look for in the file, and a sentence without its end."""
 
     anchor: str
@@ -55,7 +55,7 @@ _PINNED = re.compile(r"@(?:[0-9a-f]{40}|v?\d[\w.-]*|sha256:[0-9a-f]+)$")
 
 def list_differences_of_workflow_file(
     before: str | None, after: str | None
-) -> Iterator[Difference]:
+) -> Iterator[DeploymentDifference]:
     """What a workflow that can reach prod, or reviews for it, does otherwise.
 
     Args:
@@ -67,18 +67,18 @@ def list_differences_of_workflow_file(
         return
     if after is None:
         what = "the review of this project" if is_review else "what it did for prod"
-        yield Difference("", f"The workflow is gone, and {what} with it")
+        yield DeploymentDifference("", f"The workflow is gone, and {what} with it")
         return
     new = read_deployment_values(after)
     if before is None:
         if _does_workflow_run_foreign_code(new) and "secrets." in after:
-            yield Difference("pull_request_target", _OTHERS_CODE)
+            yield DeploymentDifference("pull_request_target", _OTHERS_CODE)
         return
     old = read_deployment_values(before)
     if old is None or new is None:
         return
     if _does_workflow_run_foreign_code(new) and not _does_workflow_run_foreign_code(old):
-        yield Difference("pull_request_target", _OTHERS_CODE)
+        yield DeploymentDifference("pull_request_target", _OTHERS_CODE)
     changes_prod = any(map(SQLMESH_RUNS.search, texts))
     for path, was, now in list_changed_pairs(old, new):
         told = _judge_workflow_file(path, was, now, changes_prod=changes_prod)
@@ -100,46 +100,56 @@ def _does_workflow_run_foreign_code(pairs: Counter[_Pair] | None) -> bool:
 
 def _judge_workflow_file(  # noqa: PLR0911 - one line for each kind of key reads best
     path: tuple[str, ...], was: str | None, now: str | None, *, changes_prod: bool
-) -> Difference | None:
+) -> DeploymentDifference | None:
     key = path[-1]
     shown = show_change_of_deployment_file(path, was, now)
     if path[0] == "on":
         return _judge_trigger(path, was, now, shown)
     if "permissions" in path:
         is_more = now not in {None, "{}", "none"} and (was is None or "write" in str(now))
-        return Difference(key, f"{shown}: what its token may do") if is_more else None
+        return DeploymentDifference(key, f"{shown}: what its token may do") if is_more else None
     if key == "timeout-minutes":
         is_shorter = now is not None and (
             was is None or read_memory_size(now) < read_memory_size(was)
         )
-        return Difference(key, f"{shown}: what takes longer is killed") if is_shorter else None
+        return (
+            DeploymentDifference(key, f"{shown}: what takes longer is killed")
+            if is_shorter
+            else None
+        )
     if "concurrency" in path:
         if not changes_prod:
             return None
-        return Difference(key, f"{shown}: which runs wait for each other, or end one another")
+        return DeploymentDifference(
+            key, f"{shown}: which runs wait for each other, or end one another"
+        )
     if key == "uses":
         is_loose = now is not None and "@" in now and not _PINNED.search(now)
         is_other = _name_action(was) != _name_action(now) and changes_prod
         if is_loose or is_other:
-            return Difference(key, f"{shown}: code that others may change runs there")
+            return DeploymentDifference(key, f"{shown}: code that others may change runs there")
         return None
     if key == "run":
         # What runs SQLMesh is compared command by command.
         lost = was is not None and CHECKS.search(was) and "sqlmesh" not in was
         gained = now is not None and was is None and changes_prod and "sqlmesh" not in now
         if lost:
-            return Difference("run", f"{shown}: {CHECK_IS_LOST}")
-        return Difference("run", f"{shown}: what runs beside the deployment") if gained else None
+            return DeploymentDifference("run", f"{shown}: {CHECK_IS_LOST}")
+        return (
+            DeploymentDifference("run", f"{shown}: what runs beside the deployment")
+            if gained
+            else None
+        )
     if "env" in path or "with" in path:
         if OF_LOGS.match(key):
             return None
-        return Difference(key, f"{shown}: programs there get another value")
+        return DeploymentDifference(key, f"{shown}: programs there get another value")
     return None
 
 
 def _judge_trigger(
     path: tuple[str, ...], was: str | None, now: str | None, shown: str
-) -> Difference | None:
+) -> DeploymentDifference | None:
     key = path[-1]
     if "pull_request_target" in path or "schedule" in path or "workflow_dispatch" in path:
         return None  # said elsewhere, or started by hand
@@ -148,7 +158,7 @@ def _judge_trigger(
     )
     if not narrows and (was is None or now is not None):
         return None
-    return Difference(
+    return DeploymentDifference(
         key if narrows else "on", f"{shown}: it does not run for every change as it did"
     )
 
@@ -164,7 +174,7 @@ def is_manifest_file(text: str) -> bool:
     )
 
 
-def list_differences_of_manifest_file(before: str, after: str) -> Iterator[Difference]:
+def list_differences_of_manifest_file(before: str, after: str) -> Iterator[DeploymentDifference]:
     """What a workload is otherwise, but for names, labels, and more memory or processors."""
     old, new = read_deployment_values(before), read_deployment_values(after)
     if old is None or new is None:
@@ -177,7 +187,7 @@ def list_differences_of_manifest_file(before: str, after: str) -> Iterator[Diffe
             )
         ):
             continue
-        yield Difference(
+        yield DeploymentDifference(
             path[-1],
             f"{show_change_of_deployment_file(path, was, now)}: what runs prod is another one",
         )
@@ -382,7 +392,7 @@ def find_deployment_format(path: str, repository: Path) -> DeploymentFormat | No
 
 def list_pipeline_differences(
     known: DeploymentFormat, before: str, after: str
-) -> Iterator[Difference]:
+) -> Iterator[DeploymentDifference]:
     """What a file of a known format does otherwise, if it can reach prod."""
     if not any(map(known.means_prod.search, (before, after))):
         return
@@ -397,25 +407,27 @@ def list_pipeline_differences(
             yield from _judge_command(path, was, now)
         elif words[-1] in known.limits or "resources" in words:
             if _is_smaller(was, now, is_time=words[-1] in known.limits):
-                yield Difference(
+                yield DeploymentDifference(
                     path[-1],
                     f"{show_change_of_deployment_file(path, was, now)}: what needs more is killed",
                 )
         else:
-            yield Difference(
+            yield DeploymentDifference(
                 path[-1], f"{show_change_of_deployment_file(path, was, now)}: {known.effect}"
             )
 
 
-def _judge_command(path: tuple[str, ...], was: str | None, now: str | None) -> Iterator[Difference]:
+def _judge_command(
+    path: tuple[str, ...], was: str | None, now: str | None
+) -> Iterator[DeploymentDifference]:
     """A check that is gone or another one, and what newly runs beside the deployment."""
     shown = show_change_of_deployment_file(path, was, now)
     if any(text is not None and SQLMESH_RUNS.search(text) for text in (was, now)):
         return
     if was is not None and CHECKS.search(was):
-        yield Difference(path[-1], f"{shown}: {CHECK_IS_LOST}")
+        yield DeploymentDifference(path[-1], f"{shown}: {CHECK_IS_LOST}")
     elif was is None:
-        yield Difference(path[-1], f"{shown}: what runs beside the deployment")
+        yield DeploymentDifference(path[-1], f"{shown}: what runs beside the deployment")
 
 
 def _is_smaller(was: str | None, now: str | None, *, is_time: bool) -> bool:

@@ -27,7 +27,7 @@ from ci_bot.protocol.files import is_file_read_by_a_rule
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.files.configuration import CONFIRM
 from ci_bot.worker.rules.files.deployment_yaml import (
-    Difference,
+    DeploymentDifference,
     find_deployment_format,
     is_manifest_file,
     list_differences_of_manifest_file,
@@ -54,7 +54,7 @@ _NO_INSTRUCTION = frozenset({"LABEL", "EXPOSE", "HEALTHCHECK", "MAINTAINER", "ST
 _OF_LOGS = re.compile(r"^ENV\s+(PYTHON\w+|PIP_\w+|LOG\w*|DEBIAN_FRONTEND)[= ]", re.IGNORECASE)
 
 
-def list_differences_of_image_file(before: str, after: str) -> Iterator[Difference]:
+def list_differences_of_image_file(before: str, after: str) -> Iterator[DeploymentDifference]:
     """Instructions of a Dockerfile that are not as they were."""
     old, new = (Counter(_list_instructions(text)) for text in (before, after))
     yield from _list_changed_lines(old, new, "the image that prod runs is built otherwise")
@@ -75,7 +75,9 @@ def _drop_hash_comments(text: str) -> str:
 _MOST_TOLD = 4
 
 
-def _list_changed_lines(old: Counter[str], new: Counter[str], effect: str) -> Iterator[Difference]:
+def _list_changed_lines(
+    old: Counter[str], new: Counter[str], effect: str
+) -> Iterator[DeploymentDifference]:
     """One difference for all lines that go or come."""
     lost, gained = (list((a - b).elements()) for a, b in ((old, new), (new, old)))
     if not lost and not gained:
@@ -83,7 +85,7 @@ def _list_changed_lines(old: Counter[str], new: Counter[str], effect: str) -> It
     told = [f"without {show_line_of_deployment_file(line)}" for line in lost]
     told += [f"with {show_line_of_deployment_file(line)}" for line in gained]
     rest = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
-    yield Difference(
+    yield DeploymentDifference(
         (gained or lost)[0].split()[0],
         f"It is now {', '.join(told[:_MOST_TOLD])}{rest}: {effect}",
     )
@@ -98,7 +100,7 @@ _TAG_BLOCK = re.compile(r"\b(tags|tags_all|labels|default_tags)[ \t]{0,40}=?[ \t
 _REMARK = re.compile(r"^[^\S\n]*(#|//)[^\n]*$", re.MULTILINE)
 
 
-def list_differences_of_terraform_file(before: str, after: str) -> Iterator[Difference]:
+def list_differences_of_terraform_file(before: str, after: str) -> Iterator[DeploymentDifference]:
     """Lines of Terraform that are not as they were."""
     old, new = (Counter(_list_deployment_settings(text)) for text in (before, after))
     yield from _list_changed_lines(
@@ -124,13 +126,13 @@ _OF_SPEED = re.compile(
 )
 
 
-def list_differences_of_hadoop_file(before: str, after: str) -> Iterator[Difference]:
+def list_differences_of_hadoop_file(before: str, after: str) -> Iterator[DeploymentDifference]:
     """Properties of Hadoop, Hive or HDFS that have another value."""
     old, new = (_read_properties(text) for text in (before, after))
     for name in sorted(old.keys() | new.keys()):
         was, now = old.get(name), new.get(name)
         if was != now and not _OF_SPEED.search(name):
-            yield Difference(
+            yield DeploymentDifference(
                 name,
                 f"{show_change_of_deployment_file((name,), was, now)}: where tables are looked up "
                 "and written, or how, is another",
@@ -164,14 +166,16 @@ _NOT_MISSED = re.compile(
 
 def list_files_excluded_from_image(
     before: str | None, after: str, files: Iterable[str]
-) -> Iterator[Difference]:
+) -> Iterator[DeploymentDifference]:
     """Patterns of a .dockerignore that leave files of the project out of the image from now on."""
     old, new = (
         _list_ignore_file_patterns(before or ""),
         _list_ignore_file_patterns(after),
     )
     if len(old) + len(new) > _MOST_PATTERNS:
-        yield Difference("", "It has so many lines that nobody compared what it leaves out")
+        yield DeploymentDifference(
+            "", "It has so many lines that nobody compared what it leaves out"
+        )
         return
     already = [_read_exclusion(pattern) for pattern in old]
     for pattern in new:
@@ -186,7 +190,7 @@ def list_files_excluded_from_image(
             and not any(one.matches(path) for one in already)
         ]
         if hidden:
-            yield Difference(
+            yield DeploymentDifference(
                 pattern,
                 f"`{pattern}` leaves {show_text_of_deployment_file(sorted(hidden)[0])} out of the "
                 f"image"
@@ -209,12 +213,14 @@ _REWRITES = re.compile(r"\s(filter=(?!$)\S+|working-tree-encoding=\S+|export-ign
 
 def list_differences_of_gitattributes_file(
     before: str | None, after: str, files: Iterable[str]
-) -> Iterator[Difference]:
+) -> Iterator[DeploymentDifference]:
     """Attributes of git's by which files are checked out as something else than is committed."""
     known = set(_list_ignore_file_patterns(before or ""))
     every, lines = list(files), _list_ignore_file_patterns(after)
     if len(lines) > _MOST_PATTERNS:
-        yield Difference("", "It has so many lines that nobody compared which files they mean")
+        yield DeploymentDifference(
+            "", "It has so many lines that nobody compared which files they mean"
+        )
         return
     for line in lines:
         rewrites = _REWRITES.findall(line) if line not in known else []
@@ -222,7 +228,7 @@ def list_differences_of_gitattributes_file(
         files_meant = read_pattern(pattern)
         met = sorted(path for path in every if files_meant.matches(path))
         if rewrites and met:
-            yield Difference(
+            yield DeploymentDifference(
                 pattern,
                 f"`{pattern}` gets `{rewrites[0]}`: the next checkout may hold something else than "
                 f"the content of {show_text_of_deployment_file(met[0])}"
@@ -249,17 +255,19 @@ def is_requirements_file(path: str) -> bool:
     return named and name.endswith((".txt", ".in", ".lock")) and not _OF_DEVELOPERS.search(name)
 
 
-def list_differences_of_requirements_file(before: str, after: str) -> Iterator[Difference]:
+def list_differences_of_requirements_file(
+    before: str, after: str
+) -> Iterator[DeploymentDifference]:
     """Other sources of packages, and packages that are gone."""
     old, new = (_list_requirement_lines(text) for text in (before, after))
     for line in new:
         if line not in old and _OPTION.match(line):
-            yield Difference(
+            yield DeploymentDifference(
                 line.split()[0],
                 f"{show_line_of_deployment_file(line)} is new: packages come from elsewhere, too",
             )
         elif line not in old and _ELSEWHERE.search(line):
-            yield Difference(
+            yield DeploymentDifference(
                 line.split()[0],
                 f"{show_line_of_deployment_file(line)} is new: this code comes from no package "
                 f"index",
@@ -268,7 +276,7 @@ def list_differences_of_requirements_file(before: str, after: str) -> Iterator[D
     for line in old:
         name = _name_package(line)
         if name is not None and name not in names and not _OPTION.match(line):
-            yield Difference(
+            yield DeploymentDifference(
                 "", f"`{name}` is no longer installed: what needs it fails, or does without"
             )
 
@@ -285,10 +293,12 @@ def _name_package(line: str) -> str | None:
     return re.sub(r"[-_.]+", "-", found[1]).lower() if found is not None else None
 
 
-def list_differences_of_script_file(before: str | None, after: str) -> Iterator[Difference]:
+def list_differences_of_script_file(
+    before: str | None, after: str
+) -> Iterator[DeploymentDifference]:
     """Line ends of Windows, with which no shell runs a script."""
     if "\r\n" in after and "\r\n" not in (before or ""):
-        yield Difference(
+        yield DeploymentDifference(
             "", "Its lines end as on Windows: a shell takes the end for a part of each command"
         )
 
@@ -299,12 +309,14 @@ MOST_COMPARISONS = 2_000_000
 
 def list_differences_of_owners_file(
     before: str, after: str, files: Sequence[str]
-) -> Iterator[Difference]:
+) -> Iterator[DeploymentDifference]:
     """Owners who are asked about less than before, by lines that go or that others win over."""
     old, new = read_owner_lines(before), read_owner_lines(after)
     if (len(old) + len(new)) * len(files) > MOST_COMPARISONS:
         if _list_codeowner_words(old) != _list_codeowner_words(new):
-            yield Difference("", "It has so many lines that nobody compared what each owner loses")
+            yield DeploymentDifference(
+                "", "It has so many lines that nobody compared what each owner loses"
+            )
         return
     known = _list_codeowner_words(old)
     owned_before: set[str] = set()
@@ -323,7 +335,7 @@ def list_differences_of_owners_file(
     for owner in owned_before - owned_after:
         lost.setdefault(owner, "any file")
     for owner, path in sorted(lost.items()):
-        yield Difference(
+        yield DeploymentDifference(
             owner,
             f"{owner} is no longer asked about `{path}`: the last line that matches a file counts",
         )
@@ -385,7 +397,7 @@ def _observe_binary_file(inputs: RuleInputs, path: str) -> Iterator[RuleObservat
 
 def _list_differences_of_file(  # noqa: PLR0911, PLR0912 - one line for each kind of file reads best
     inputs: RuleInputs, path: str, before: str | None, after: str | None
-) -> Iterator[Difference]:
+) -> Iterator[DeploymentDifference]:
     name = PurePosixPath(path).name
     if _WORKFLOW.match(path):
         return list_differences_of_workflow_file(before, after)

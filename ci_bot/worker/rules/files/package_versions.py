@@ -11,7 +11,10 @@ from typing import NamedTuple
 from ci_bot.protocol.files import is_file_read_by_a_rule
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.files.deployment_yaml import Difference, show_text_of_deployment_file
+from ci_bot.worker.rules.files.deployment_yaml import (
+    DeploymentDifference,
+    show_text_of_deployment_file,
+)
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_file
@@ -219,7 +222,7 @@ _HASHED_LINE = re.compile(
 _OWN = frozenset({"virtual", "editable"})
 
 
-class _Locked(NamedTuple):
+class _LockedPackage(NamedTuple):
     version: str
     source: str
     hashes: frozenset[str]
@@ -230,17 +233,19 @@ def is_lock_file(path: str) -> bool:
     return PurePosixPath(path).name.lower() in LOCK_FILES
 
 
-def list_lock_differences(before: str, after: str) -> Iterator[Difference]:
+def list_lock_differences(before: str, after: str) -> Iterator[DeploymentDifference]:
     """Packages that come from elsewhere, and those with other content under the same version."""
     yield from _compare_packages(_read_lock_file_tables(before), _read_lock_file_tables(after))
 
 
-def list_hash_differences(before: str, after: str) -> Iterator[Difference]:
+def list_hash_differences(before: str, after: str) -> Iterator[DeploymentDifference]:
     """The same for requirements with hashes, of which sources are compared elsewhere."""
     yield from _compare_packages(_read_requirement_lines(before), _read_requirement_lines(after))
 
 
-def _compare_packages(old: dict[str, _Locked], new: dict[str, _Locked]) -> Iterator[Difference]:
+def _compare_packages(
+    old: dict[str, _LockedPackage], new: dict[str, _LockedPackage]
+) -> Iterator[DeploymentDifference]:
     usual = {package.source for package in old.values()}
     for name, now in sorted(new.items()):
         was = old.get(name)
@@ -251,26 +256,26 @@ def _compare_packages(old: dict[str, _Locked], new: dict[str, _Locked]) -> Itera
                 if was is not None
                 else "nowhere"
             )
-            yield Difference(
+            yield DeploymentDifference(
                 name,
                 f"`{name}` comes from "
                 f"{show_text_of_deployment_file(now.source or 'the usual index')}, and came from "
                 f"{origin}: its code may be another one, whatever its version says",
             )
         elif was is not None and was.version == now.version and _has_other_content(was, now):
-            yield Difference(
+            yield DeploymentDifference(
                 name,
                 f"`{name}` {now.version} has other hashes than before under the same version: "
                 "another code is installed",
             )
 
 
-def _has_other_content(was: _Locked, now: _Locked) -> bool:
+def _has_other_content(was: _LockedPackage, now: _LockedPackage) -> bool:
     return bool(was.hashes and now.hashes) and was.hashes.isdisjoint(now.hashes)
 
 
-def _read_lock_file_tables(text: str) -> dict[str, _Locked]:
-    found: dict[str, _Locked] = {}
+def _read_lock_file_tables(text: str) -> dict[str, _LockedPackage]:
+    found: dict[str, _LockedPackage] = {}
     for block in _TABLE.split(text)[1:]:
         fields = dict(reversed(_FIELD.findall(block)))
         source = _SOURCE.search(block)
@@ -285,7 +290,7 @@ def _read_lock_file_tables(text: str) -> dict[str, _Locked]:
             key = re.sub(r"[-_.]+", "-", fields["name"]).lower()
             hashes = frozenset(_HASH.findall(block))
             known = found.get(key)
-            found[key] = _Locked(
+            found[key] = _LockedPackage(
                 f"{known.version}, {fields.get('version', '')}"
                 if known
                 else fields.get("version", ""),
@@ -295,11 +300,11 @@ def _read_lock_file_tables(text: str) -> dict[str, _Locked]:
     return found
 
 
-def _read_requirement_lines(text: str) -> dict[str, _Locked]:
-    found: dict[str, _Locked] = {}
+def _read_requirement_lines(text: str) -> dict[str, _LockedPackage]:
+    found: dict[str, _LockedPackage] = {}
     for line in re.sub(r"\\[^\S\n]*\n", " ", text).splitlines():
         match = _HASHED_LINE.match(line.strip())
         if match is not None:
             key = re.sub(r"[-_.]+", "-", match["name"]).lower()
-            found[key] = _Locked(match["version"], "", frozenset(_HASH.findall(line)))
+            found[key] = _LockedPackage(match["version"], "", frozenset(_HASH.findall(line)))
     return found

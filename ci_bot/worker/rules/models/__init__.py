@@ -17,10 +17,10 @@ from ci_bot.worker.rules.models import (
     keys,
     misnamed_columns,
     mixed_currencies,
+    mixed_types,
     query_shape,
     refused_queries,
     storage,
-    value_types,
 )
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES
 

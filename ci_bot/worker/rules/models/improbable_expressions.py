@@ -12,8 +12,8 @@ from sqlglot import exp
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
+from ci_bot.worker.rules.models.mixed_types import MixedTypes, ModelValueTypes
 from ci_bot.worker.rules.models.query_slips import iterate_slips, read_constant_number_or_day
-from ci_bot.worker.rules.models.value_types import MixedTypes, ValueTypes
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, list_filled_columns, name_query_part
 
@@ -153,7 +153,7 @@ class ImprobableExpression(ModelRule):
         for select in query.known_root.selects:
             found.update(_iterate_undone_joins(select, query))
             found.update(_iterate_uncovered_nulls(select, query))
-        types = ValueTypes(self.project.by_table, self.project.queries)
+        types = ModelValueTypes(self.project.by_table, self.project.queries)
         for node, what, clears in iterate_slips(model, query, self.project.by_table, types):
             found.update([_make_finding(node, query, what, clears)])
         for node, why in MixedTypes(types).find_mixed(query.root):
@@ -169,7 +169,7 @@ class ImprobableExpression(ModelRule):
             )
 
 
-class _Improbable(NamedTuple):
+class _ImprobableExpression(NamedTuple):
     text: str
     what: str
     clears: str
@@ -178,7 +178,7 @@ class _Improbable(NamedTuple):
 
 
 # Its text without the names of tables, and its position; what it is.
-_Found = tuple[tuple[str, str], _Improbable]
+_Found = tuple[tuple[str, str], _ImprobableExpression]
 _SHOWN = 80
 
 
@@ -195,7 +195,7 @@ def _make_finding(
     shown, subject = (one.sql(dialect="spark")[:_SHOWN] for one in (simple, plain))
     place = name_query_part(node, query)
     first = named.name if named is not None else shown
-    return (subject, place), _Improbable(shown, what, clears, severity, first)
+    return (subject, place), _ImprobableExpression(shown, what, clears, severity, first)
 
 
 def _drop_quotes_and_catalogs(node: exp.Expr) -> exp.Expr:

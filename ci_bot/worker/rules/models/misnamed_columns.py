@@ -13,7 +13,7 @@ from sqlglot import exp
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.declared_keys import split_column_name_into_words
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.models.value_types import ValueTypes
+from ci_bot.worker.rules.models.mixed_types import ModelValueTypes
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.sql import ModelQuery, ScopedSelect
 
@@ -51,8 +51,8 @@ class MisnamedColumn(ModelRule):
     spec = find_rule("misnamed-column")
 
     @cached_property
-    def _types(self) -> ValueTypes:
-        return ValueTypes(self.project.by_table, self.project.queries)
+    def _types(self) -> ModelValueTypes:
+        return ModelValueTypes(self.project.by_table, self.project.queries)
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)

@@ -16,14 +16,14 @@ from sqlglot import exp
 from ci_bot.protocol.rules import quote_names
 from ci_bot.worker.rules.models.declared_keys import find_column_alias_and_name, list_grains
 from ci_bot.worker.rules.models.fan_outs import list_source_keys
-from ci_bot.worker.rules.models.value_types import TIMES_OF_DAY, ValueTypes
+from ci_bot.worker.rules.models.mixed_types import TIMES_OF_DAY, ModelValueTypes
 from ci_bot.worker.sql import EPOCH, ModelQuery, ScopedQuery, ScopedSelect, split_conditions
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 
-class Slip(NamedTuple):
+class QuerySlip(NamedTuple):
     """An expression, what it does, and how to write what is meant."""
 
     node: exp.Expr
@@ -50,8 +50,8 @@ _ALTERNATIVES = 2
 
 
 def iterate_slips(
-    model: Model, query: ModelQuery, by_table: Mapping[str, Model], types: ValueTypes
-) -> Iterator[Slip]:
+    model: Model, query: ModelQuery, by_table: Mapping[str, Model], types: ModelValueTypes
+) -> Iterator[QuerySlip]:
     """Yields the slips of a query, wherever they are."""
     for describe, kinds in (
         (_describe_unreached_branch, (exp.Case,)),
@@ -65,12 +65,12 @@ def iterate_slips(
         for node in query.tree.find_all(*kinds):
             what = describe(node)
             if what is not None:
-                yield Slip(node, *what)
+                yield QuerySlip(node, *what)
     # The optimizer writes IN with one value as an equality.
     written = query.written if query.written is not None else query.rendered_as_written
     for node in written.find_all(exp.In) if written is not None else ():
         if len(node.expressions) == 1 and _is_list_in_one_text(node.expressions[0]):
-            yield Slip(
+            yield QuerySlip(
                 node,
                 "compares with one text that has commas in it, and not with a list",
                 "each value is a text of its own",
@@ -168,7 +168,7 @@ def _is_list_in_one_text(node: exp.Expr) -> bool:
 
 
 @dataclass(frozen=True)
-class _Comparison:
+class _ComparisonWithConstants:
     """A comparison of an expression with constants: a list of values, or one end of a range."""
 
     compared: str
@@ -177,7 +177,7 @@ class _Comparison:
     below: _Constant | None = None
     inclusive: bool = False
 
-    def implies_comparison(self, other: _Comparison) -> bool:
+    def implies_comparison(self, other: _ComparisonWithConstants) -> bool:
         """Whether each value that passes this test passes the other one."""
         if self.compared != other.compared:
             return False
@@ -210,7 +210,7 @@ class _Comparison:
 def _describe_unreached_branch(node: exp.Expr) -> tuple[str, str] | None:
     if node.this is not None:
         return None
-    earlier: list[list[_Comparison]] = []
+    earlier: list[list[_ComparisonWithConstants]] = []
     for branch in node.args.get("ifs") or ():
         parts = [part.unnest() for part in split_conditions(branch.this)]
         read = [_read_comparisons(part) for part in parts]
@@ -227,14 +227,18 @@ def _describe_unreached_branch(node: exp.Expr) -> tuple[str, str] | None:
     return None
 
 
-def _read_comparisons(node: exp.Expr) -> list[_Comparison] | None:
+def _read_comparisons(node: exp.Expr) -> list[_ComparisonWithConstants] | None:
     """Reads what a condition compares with constants; None for any other condition."""
     if isinstance(node, exp.Between):
         return _read_range(node)
     if isinstance(node, exp.In):
         values = [_read_constant(one) for one in node.expressions]
         known = frozenset(value for value in values if value is not None)
-        return [_Comparison(node.this.sql(), known)] if known and None not in values else None
+        return (
+            [_ComparisonWithConstants(node.this.sql(), known)]
+            if known and None not in values
+            else None
+        )
     kind, side, other = type(node), node.this, node.args.get("expression")
     if kind not in _TURNED:
         return None
@@ -244,7 +248,7 @@ def _read_comparisons(node: exp.Expr) -> list[_Comparison] | None:
     if value is None or not isinstance(side, exp.Expression):
         return None
     return [
-        _Comparison(
+        _ComparisonWithConstants(
             side.sql(),
             values=frozenset({value} if kind is exp.EQ else ()),
             above=value if kind in _ABOVE else None,
@@ -254,14 +258,14 @@ def _read_comparisons(node: exp.Expr) -> list[_Comparison] | None:
     ]
 
 
-def _read_range(node: exp.Between) -> list[_Comparison] | None:
+def _read_range(node: exp.Between) -> list[_ComparisonWithConstants] | None:
     low, high = map(_read_constant, list(node.iter_expressions())[1:])
     if low is None or high is None or node.args.get("symmetric"):
         return None
     text = node.this.sql()
     return [
-        _Comparison(text, above=low, inclusive=True),
-        _Comparison(text, below=high, inclusive=True),
+        _ComparisonWithConstants(text, above=low, inclusive=True),
+        _ComparisonWithConstants(text, below=high, inclusive=True),
     ]
 
 
@@ -290,16 +294,20 @@ def read_constant_number_or_day(node: exp.Expr | None) -> Decimal | str | None:
 # What chooses the rows of a SELECT.
 
 
-def _iterate_false_filters(select: ScopedSelect) -> Iterator[Slip]:
+def _iterate_false_filters(select: ScopedSelect) -> Iterator[QuerySlip]:
     for part in _list_filters(select):
         sides = [part.this, part.args.get("expression")]
         both = all(isinstance(side, exp.Literal) for side in sides)
         differ = isinstance(part, exp.EQ) and both and sides[0] != sides[1]
         if differ or (isinstance(part, exp.Boolean) and not part.this):
-            yield Slip(part, "in WHERE is never true, so there are no rows", "the condition goes")
+            yield QuerySlip(
+                part, "in WHERE is never true, so there are no rows", "the condition goes"
+            )
 
 
-def _iterate_filters_up_to_a_day(select: ScopedSelect, types: ValueTypes) -> Iterator[Slip]:
+def _iterate_filters_up_to_a_day(
+    select: ScopedSelect, types: ModelValueTypes
+) -> Iterator[QuerySlip]:
     """Yields filters that take a time up to the first moment of a day, and no moment after it."""
     for part in _list_filters(select):
         side, end = part.this, part.args.get("high")
@@ -311,21 +319,21 @@ def _iterate_filters_up_to_a_day(select: ScopedSelect, types: ValueTypes) -> Ite
             continue
         kind = types.find_type(select, side)
         if kind is not None and kind.this in TIMES_OF_DAY:
-            yield Slip(
+            yield QuerySlip(
                 part,
                 f"ends at midnight: `{side.name}` is a time, so the rest of {day} is left out",
                 "the time is below the next day",
             )
 
 
-def _iterate_repeated_branches(operation: ScopedQuery) -> Iterator[Slip]:
+def _iterate_repeated_branches(operation: ScopedQuery) -> Iterator[QuerySlip]:
     """Yields a branch of UNION ALL that another branch is, too."""
     node = operation.expression
     if not isinstance(node, exp.Union) or node.args.get("distinct"):
         return
     first, second = (_spell_rows(side) for side in (node.this, node.expression))
     if first == second:
-        yield Slip(
+        yield QuerySlip(
             node.expression,
             "in UNION ALL gives the rows of the other branch once more",
             "the branch goes, or reads what it was written for",
@@ -347,7 +355,7 @@ def _list_filters(select: ScopedSelect) -> list[exp.Expr]:
     return [part.unnest() for part in select.list_clause_conditions("where")]
 
 
-def _iterate_alternative_joins(select: ScopedSelect) -> Iterator[Slip]:
+def _iterate_alternative_joins(select: ScopedSelect) -> Iterator[QuerySlip]:
     for join in select.joins:
         parts = join.conditions
         condition = parts[0].unnest() if len(parts) == 1 else None
@@ -355,7 +363,7 @@ def _iterate_alternative_joins(select: ScopedSelect) -> Iterator[Slip]:
             continue
         tied = [_list_tied(part.unnest(), join.alias) for part in condition.flatten()]
         if sum(map(bool, tied)) >= _ALTERNATIVES and len(set().union(*tied)) > 1:
-            yield Slip(
+            yield QuerySlip(
                 condition,
                 "joins by one column or by another: a row meets partners of both kinds, and Spark "
                 "compares every row with every row",
@@ -375,7 +383,7 @@ def _list_tied(part: exp.Expr, mine: str) -> frozenset[str]:
     )
 
 
-def _iterate_fixed_grains(select: ScopedSelect, grain: frozenset[str]) -> Iterator[Slip]:
+def _iterate_fixed_grains(select: ScopedSelect, grain: frozenset[str]) -> Iterator[QuerySlip]:
     """Yields filters that leave one value of a column of the grain: somebody has tried it out."""
     shown = {
         find_column_alias_and_name(item)
@@ -392,14 +400,16 @@ def _iterate_fixed_grains(select: ScopedSelect, grain: frozenset[str]) -> Iterat
             continue
         is_id = not value.is_string or side.name.lower().endswith("_id")
         if is_id and find_column_alias_and_name(side) in shown:
-            yield Slip(
+            yield QuerySlip(
                 part,
                 f"leaves the rows of one `{side.name}`, which is a column of the grain",
                 "the filter goes, or the grain has no such column",
             )
 
 
-def _iterate_mixing_windows(select: ScopedSelect, by_table: Mapping[str, Model]) -> Iterator[Slip]:
+def _iterate_mixing_windows(
+    select: ScopedSelect, by_table: Mapping[str, Model]
+) -> Iterator[QuerySlip]:
     """Yields windows without PARTITION BY over rows of several things, ordered by their time."""
     if select.node.args.get("group") is not None:
         return
@@ -416,7 +426,7 @@ def _iterate_mixing_windows(select: ScopedSelect, by_table: Mapping[str, Model])
             keys = list_source_keys(select.find_source(columns[0]), by_table)
             rest = _find_rest_of_key(keys, by)
             if rest & shown:
-                yield Slip(
+                yield QuerySlip(
                     window,
                     f"goes from one {quote_names(rest)} to the next: it has no PARTITION BY, and "
                     f"{quote_names(by)} alone identifies no row",

@@ -15,29 +15,29 @@ _NEVER_FAIL = (
 )
 
 
-class Branch(NamedTuple):
+class ChoiceBranch(NamedTuple):
     """What a branch asks, and what it gives."""
 
     condition: exp.Expr
     given: exp.Expr
 
 
-class Choice(NamedTuple):
+class CaseChoice(NamedTuple):
     """CASE or IF; `otherwise` is None if nothing is written for it."""
 
-    branches: list[Branch]
+    branches: list[ChoiceBranch]
     otherwise: exp.Expr | None
 
 
-def read_choice(node: exp.Expr | None) -> Choice | None:
+def read_choice(node: exp.Expr | None) -> CaseChoice | None:
     """Reads CASE or IF; None if it is another expression. The tree of `node` stays as it is."""
     if isinstance(node, exp.If):
-        return Choice([Branch(node.this, node.args["true"])], node.args.get("false"))
+        return CaseChoice([ChoiceBranch(node.this, node.args["true"])], node.args.get("false"))
     if not isinstance(node, exp.Case):
         return None
     asked = node.this
     branches = [
-        Branch(
+        ChoiceBranch(
             branch.this
             if asked is None
             else exp.EQ(this=asked.copy(), expression=branch.this.copy()),
@@ -45,7 +45,7 @@ def read_choice(node: exp.Expr | None) -> Choice | None:
         )
         for branch in node.args["ifs"]
     ]
-    return Choice(branches, node.args.get("default"))
+    return CaseChoice(branches, node.args.get("default"))
 
 
 def replace_choice(node: exp.Expr) -> exp.Expr | None:
@@ -89,7 +89,7 @@ def is_null(node: exp.Expr | None) -> bool:
     return isinstance(node, exp.Null)
 
 
-def _replace_only_branch(branch: Branch, otherwise: exp.Expr) -> exp.Expr | None:
+def _replace_only_branch(branch: ChoiceBranch, otherwise: exp.Expr) -> exp.Expr | None:
     condition, given = branch.condition.unnest(), branch.given
     if isinstance(condition, exp.EQ) and is_null(given):
         return _build_nullif(condition, otherwise)
@@ -100,7 +100,7 @@ def _replace_only_branch(branch: Branch, otherwise: exp.Expr) -> exp.Expr | None
     return None
 
 
-def _take_over_inner_choice(choice: Choice) -> exp.Expr | None:
+def _take_over_inner_choice(choice: CaseChoice) -> exp.Expr | None:
     """A CASE in ELSE: its branches follow those of the outer one."""
     inner = read_choice(choice.otherwise.unnest()) if choice.otherwise is not None else None
     if inner is None:
@@ -112,7 +112,7 @@ def _take_over_inner_choice(choice: Choice) -> exp.Expr | None:
     return _build_case(branches, inner.otherwise)
 
 
-def _merge_branches_alike(choice: Choice) -> exp.Expr | None:
+def _merge_branches_alike(choice: CaseChoice) -> exp.Expr | None:
     """Branches side by side, or a branch and ELSE, that give the same.
 
     Which side of OR is computed first is open, so a branch that guards the next one is kept.
@@ -121,7 +121,7 @@ def _merge_branches_alike(choice: Choice) -> exp.Expr | None:
     for place, (first, second) in enumerate(pairwise(branches)):
         if first.given == second.given and _never_fail(first.condition, second.condition):
             sides = [exp.paren(branch.condition.copy()) for branch in (first, second)]
-            both = Branch(exp.Or(this=sides[0], expression=sides[1]), first.given)
+            both = ChoiceBranch(exp.Or(this=sides[0], expression=sides[1]), first.given)
             return _build_case([*branches[:place], both, *branches[place + 2 :]], otherwise)
     last = branches[-1]
     if otherwise is None or last.given != otherwise or not _never_fail(last.condition):
@@ -129,7 +129,7 @@ def _merge_branches_alike(choice: Choice) -> exp.Expr | None:
     return _build_case(branches[:-1], otherwise) if branches[1:] else otherwise
 
 
-def _replace_first_default(choice: Choice) -> exp.Expr | None:
+def _replace_first_default(choice: CaseChoice) -> exp.Expr | None:
     """Several branches of which the first is COALESCE with the rest."""
     (condition, given), *rest = choice.branches
     results = [*(branch.given for branch in choice.branches), choice.otherwise]
@@ -200,7 +200,7 @@ def _build_coalesce(items: list[exp.Expr]) -> exp.Expr:
     return exp.Coalesce(this=first, expressions=rest)
 
 
-def _build_case(branches: list[Branch], otherwise: exp.Expr | None) -> exp.Expr:
+def _build_case(branches: list[ChoiceBranch], otherwise: exp.Expr | None) -> exp.Expr:
     ifs = [exp.If(this=asked.copy(), true=given.copy()) for asked, given in branches]
     built = exp.Case(ifs=ifs, default=otherwise.copy() if otherwise is not None else None)
     built.type = branches[0].given.type

@@ -50,7 +50,7 @@ _FLOATS = frozenset({_Type.FLOAT, _Type.DOUBLE})
 TIMES_OF_DAY = frozenset(exp.DataType.TEMPORAL_TYPES) - {_Type.DATE}
 
 
-class ValueTypes:
+class ModelValueTypes:
     """Finds the types of values in the queries of a project."""
 
     def __init__(self, by_table: Mapping[str, Model], queries: ModelQueries) -> None:
@@ -183,8 +183,8 @@ class ImpreciseMoney(ModelRule):
     spec = find_rule("imprecise-money")
 
     @cached_property
-    def _types(self) -> ValueTypes:
-        return ValueTypes(self.project.by_table, self.project.queries)
+    def _types(self) -> ModelValueTypes:
+        return ModelValueTypes(self.project.by_table, self.project.queries)
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
@@ -313,7 +313,7 @@ _WORDS = {
 class MixedTypes:
     """Finds comparisons, lists and unions of different types."""
 
-    def __init__(self, types: ValueTypes) -> None:
+    def __init__(self, types: ModelValueTypes) -> None:
         self._types = types
 
     def find_mixed(self, root: ScopedQuery) -> Iterator[tuple[exp.Expr, _Why]]:
