@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         list_plans_before_in_comment,
         mark_news_comment,
     )
+    from ci_bot.bot.report.markdown_text import render_prose
     from ci_bot.bot.report.model import advice
     from ci_bot.bot.report.model.apply_evidence import ApplyView
     from ci_bot.bot.report.model.context import (
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
         describe_baseline_in_view,
         make_baseline_notice_view,
     )
-    from ci_bot.bot.report.model.markdown_text import render_prose
     from ci_bot.bot.report.model.sarif_log import make_sarif_view_of_report
     from ci_bot.bot.report.model.sentences import SENTENCES
     from ci_bot.bot.report.resources import find_resource
@@ -127,7 +127,7 @@ __getattr__ = open_on_demand(
             "RenderedText",
         ],
         "model.headline": ["make_baseline_notice_view", "describe_baseline_in_view"],
-        "model.markdown_text": ["render_prose"],
+        "markdown_text": ["render_prose"],
         "model.sarif_log": ["make_sarif_view_of_report"],
         "words": [],
         "resources": ["find_resource"],

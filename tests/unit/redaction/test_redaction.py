@@ -18,7 +18,7 @@ from sqlglot import exp
 from sqlmesh.utils import sanitize_name
 
 from ci_bot.bot.actions.workflow_commands import make_plain_line_of_workflow_log
-from ci_bot.bot.report.model.markdown_text import one_line
+from ci_bot.bot.report.markdown_text import one_line
 from ci_bot.bot.sandbox.worker_output import SandboxedLogReader
 from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.cleanup_report import CleanupDocument

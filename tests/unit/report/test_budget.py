@@ -28,7 +28,7 @@ from ci_bot.bot.report.markdown.sections import (
     RowsMarkdownSection,
     StagesMarkdownSection,
 )
-from ci_bot.bot.report.model.markdown_text import SafeMarkdown
+from ci_bot.bot.report.markdown_text import SafeMarkdown
 from ci_bot.protocol.review_report import Report
 from ci_bot.redaction.redactor import redact_document
 from tests.factories import DIFF, make_apply, make_context, make_marker, make_report, make_risk

@@ -8,8 +8,8 @@ import pytest
 
 from ci_bot.bot.report.markdown.comments import render_review_comment
 from ci_bot.bot.report.markdown.marker import decode_comment_marker
+from ci_bot.bot.report.markdown_text import shorten_prose
 from ci_bot.bot.report.model.headline import make_headline_view
-from ci_bot.bot.report.model.markdown_text import shorten_prose
 from ci_bot.bot.report.words import CUT_OFF, unify_model_names_in_text
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.plan import ColumnChange, Cost, LineageNode, ProdPlan

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 
-from ci_bot.bot.report.model.markdown_text import (
+from ci_bot.bot.report.markdown_text import (
     SafeMarkdown,
     clip_text,
     html_code,

@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.bot.report.markdown import notices
 from ci_bot.bot.report.markdown.comments import render_review_comment
-from ci_bot.bot.report.model import markdown_text
+from ci_bot.bot.report.model import policy_words
 from ci_bot.bot.report.text.report_text import render_terminal_text
 from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Report, Weighed
 from tests.factories import HEAD, make_context, make_report, make_risk
@@ -36,8 +36,8 @@ WAYS = [
 
 @pytest.mark.parametrize(("weighed", "expected"), WAYS)
 def test_weight__is_told_with_its_reason(weighed: Weighed, expected: str) -> None:
-    assert markdown_text.describe_weight(make_risk(weighed=weighed)) == expected
-    assert markdown_text.describe_weight(make_risk()) == ""
+    assert policy_words.describe_weight_of_finding(make_risk(weighed=weighed)) == expected
+    assert policy_words.describe_weight_of_finding(make_risk()) == ""
 
 
 def report(**more: Any) -> Report:

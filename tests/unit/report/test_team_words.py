@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
 from ci_bot.bot.report.markdown.comments import render_review_comment
-from ci_bot.bot.report.model.markdown_text import render_team_message, render_team_words
+from ci_bot.bot.report.markdown.templating import render_team_message, render_team_words
 from ci_bot.protocol.comment import MOST_CHARACTERS, find_unfit_part_of_team_words
 from ci_bot.protocol.review_report import PolicyUsed, Report
 from tests.factories import PLAN, make_context, make_report, make_risk

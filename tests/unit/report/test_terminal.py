@@ -10,7 +10,7 @@ import pytest
 from rich.cells import cell_len
 
 from ci_bot.bot.report.markdown.comments import Document
-from ci_bot.bot.report.model.markdown_text import make_code_span, make_fenced_block, make_table_cell
+from ci_bot.bot.report.markdown_text import make_code_span, make_fenced_block, make_table_cell
 from ci_bot.bot.report.text.markdown_page import render_plain
 from ci_bot.bot.report.text.page import TextPage
 from tests.factories import make_apply, make_cleanup, make_report, on_terminal

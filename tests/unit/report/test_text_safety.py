@@ -14,13 +14,13 @@ from ci_bot.bot.report.markdown.comments import (
     render_planning_comment,
     render_review_comment,
 )
+from ci_bot.bot.report.markdown_text import SafeMarkdown
 from ci_bot.bot.report.model.context import (
     ApplyConditionView,
     ApplyRefusalView,
     DecisionOverrideView,
     ProgressView,
 )
-from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.redaction.redactor import redact_document
 from tests.factories import make_apply, make_cleanup, make_context, make_report, on_terminal
 from tests.golden.samples import SAMPLES

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.report.markdown.comments import render_apply_comment, render_review_comment
+from ci_bot.bot.report.model.context import CommentLinks
 from ci_bot.bot.report.model.headline import make_headline_view
-from ci_bot.bot.report.model.markdown_text import CommentLinks
 from ci_bot.protocol.apply_report import AppliedModel, ApplyVerdict, AuditTotals, ModelAudit
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.plan import ProdPlan

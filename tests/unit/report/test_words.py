@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.bot.report import words
-from ci_bot.bot.report.model.markdown_text import CommentLinks
+from ci_bot.bot.report.model.context import CommentLinks
 from tests.factories import HEAD, make_context
 
 

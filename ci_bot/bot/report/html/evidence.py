@@ -13,7 +13,7 @@ from ci_bot.bot.report import words
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.html.findings import HtmlReportSources, is_evidence_gap
-from ci_bot.bot.report.model import advice, markdown_text
+from ci_bot.bot.report.model import advice, policy_words
 from ci_bot.bot.report.model.apply_evidence import (
     ApplyView,
     ColumnRowView,
@@ -336,7 +336,7 @@ def _make_verdict_part(verdict: ApplyVerdict | None) -> list[PageItem]:
                     r.rule,
                     cells.make_name_cell(r.model or "the plan"),
                     "cleared",
-                    markdown_text.describe_weight(r),
+                    policy_words.describe_weight_of_finding(r),
                 ]
                 for r in verdict.cleared
             ),

@@ -8,9 +8,8 @@ from functools import cached_property
 
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
-from ci_bot.bot.report.model import markdown_text
-from ci_bot.bot.report.model.context import CommentViewContext
-from ci_bot.bot.report.model.markdown_text import CommentLinks
+from ci_bot.bot.report.model import policy_words
+from ci_bot.bot.report.model.context import CommentLinks, CommentViewContext
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.finding_groups import group_risks
@@ -83,7 +82,7 @@ def make_findings_section(sources: HtmlReportSources) -> list[PageItem]:
         risk for risk in sort_findings_by_weight(report.risks) if not is_evidence_gap(risk)
     )
     aside = group_risks(sort_findings_by_weight(report.set_aside))
-    policy = markdown_text.describe_policy(report.policy)
+    policy = policy_words.describe_policy_used(report.policy)
     lighter = report.policy.not_loosened_because if report.policy else None
     parts = [
         *cells.make_table_part(
@@ -121,7 +120,7 @@ def make_findings_section(sources: HtmlReportSources) -> list[PageItem]:
                 [
                     *_make_row_of_finding_group(group, sources),
                     [group[0].evidence, _list_other_places_of_finding(group, sources)],
-                    markdown_text.describe_weight(group[0]),
+                    policy_words.describe_weight_of_finding(group[0]),
                 ]
                 for group in aside
             ],
@@ -185,7 +184,7 @@ def _format_file_and_line_of_finding(risk: Risk) -> str:
 
 
 def _describe_finding(risk: Risk) -> str:
-    weighed = markdown_text.describe_weight(risk)
+    weighed = policy_words.describe_weight_of_finding(risk)
     team_message = f"Your team says: {risk.message}" if risk.message else ""
     return " ".join(filter(None, (risk.evidence, weighed, team_message)))
 

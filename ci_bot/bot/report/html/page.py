@@ -47,8 +47,8 @@ from ci_bot.bot.report.html.models import (
     make_models_section,
 )
 from ci_bot.bot.report.markdown.templating import make_sandbox_of_comment_templates
+from ci_bot.bot.report.markdown_text import reveal_invisible
 from ci_bot.bot.report.model.context import CommentViewContext
-from ci_bot.bot.report.model.markdown_text import reveal_invisible
 from ci_bot.bot.report.resources import find_resource
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ci_bot.bot.report.markdown import marker
 from ci_bot.bot.report.markdown.templating import get_environment_of_comment_templates
-from ci_bot.bot.report.model.context import CommentViewContext, RenderedText
-from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown, make_link
+from ci_bot.bot.report.markdown_text import SafeMarkdown, make_link
+from ci_bot.bot.report.model.context import CommentLinks, CommentViewContext, RenderedText
 
 if TYPE_CHECKING:
     from ci_bot.protocol.base import Sha

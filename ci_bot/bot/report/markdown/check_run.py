@@ -17,9 +17,9 @@ from ci_bot.bot.report.markdown.budget import (
     trim_markdown_blocks,
 )
 from ci_bot.bot.report.markdown.templating import get_environment_of_comment_templates
+from ci_bot.bot.report.markdown_text import clip_text, one_line
 from ci_bot.bot.report.model.context import CommentViewContext
 from ci_bot.bot.report.model.finding_groups import PlacedFindingView, place_finding_views
-from ci_bot.bot.report.model.markdown_text import clip_text, one_line
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.review_report import Report

@@ -27,9 +27,9 @@ from ci_bot.bot.report.markdown.sections import (
     make_shares_of_review_comment,
 )
 from ci_bot.bot.report.markdown.templating import get_environment_of_comment_templates
+from ci_bot.bot.report.markdown_text import SafeMarkdown, make_link
 from ci_bot.bot.report.model.apply_evidence import ApplyView, list_plan_differences
-from ci_bot.bot.report.model.context import CommentViewContext, RenderedText
-from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown, make_link
+from ci_bot.bot.report.model.context import CommentLinks, CommentViewContext, RenderedText
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Sha

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ci_bot.bot.report.markdown.budget import tidy_blank_markdown_lines
 from ci_bot.bot.report.markdown.templating import get_environment_of_comment_templates
-from ci_bot.bot.report.model.context import CommentViewContext
-from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown
+from ci_bot.bot.report.markdown_text import SafeMarkdown
+from ci_bot.bot.report.model.context import CommentLinks, CommentViewContext
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.apply_report import (
     ApplyDocument,

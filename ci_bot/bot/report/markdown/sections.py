@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from ci_bot.bot.report import markdown_text
 from ci_bot.bot.report.markdown.budget import (
     CELL_LIMIT,
     EMPTY,
@@ -18,8 +19,14 @@ from ci_bot.bot.report.markdown.budget import (
     note_markdown_cut,
     trim_markdown_blocks,
 )
+from ci_bot.bot.report.markdown_text import (
+    SafeMarkdown,
+    make_code_span,
+    make_fenced_block,
+    make_table_cell,
+    render_prose,
+)
 from ci_bot.bot.report.model import lineage as graph
-from ci_bot.bot.report.model import markdown_text
 from ci_bot.bot.report.model.execution_examples import (
     NO_WITNESS,
     WITNESS,
@@ -27,13 +34,6 @@ from ci_bot.bot.report.model.execution_examples import (
     show_example_value,
 )
 from ci_bot.bot.report.model.lineage import make_node_notes
-from ci_bot.bot.report.model.markdown_text import (
-    SafeMarkdown,
-    make_code_span,
-    make_fenced_block,
-    make_table_cell,
-    render_prose,
-)
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.protocol.plan import Backfill, Change, Lineage, Stage
 from ci_bot.protocol.review_inputs import ExampleInput, ExecutionExample, ModelExecution

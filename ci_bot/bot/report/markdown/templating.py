@@ -16,13 +16,14 @@ from jinja2 import FunctionLoader, StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
-from ci_bot.bot.report import words
-from ci_bot.bot.report.model import markdown_text
-from ci_bot.bot.report.model.markdown_text import SafeMarkdown
+from ci_bot.bot.report import markdown_text, words
+from ci_bot.bot.report.markdown_text import SafeMarkdown
+from ci_bot.bot.report.model import policy_words
 from ci_bot.bot.report.model.sentences import BASELINES, list_view_sentences_for_templates
 from ci_bot.bot.report.resources import find_resource
 from ci_bot.bot.report.words import describe_lint, describe_tests
 from ci_bot.protocol.base import shorten_plan_id
+from ci_bot.protocol.comment import fill_variables_of_team_words, find_unfit_part_of_team_words
 from ci_bot.protocol.plan import SEVERITIES
 
 if TYPE_CHECKING:
@@ -60,6 +61,26 @@ def keep_first_lines(text: str, limit: int | None) -> str:
 def drop_stop_in_comment(text: str) -> str:
     """A sentence to go on after; still untrusted."""
     return text.strip().removesuffix(".")
+
+
+def render_team_words(
+    text: str, plan: str | None, environment: str, decision: str | None
+) -> SafeMarkdown:
+    """A header or footer of the team as it stands in its policy, with its variables filled in.
+
+    It was checked where the policy was read; what would not pass there now is shown as words.
+    """
+    if find_unfit_part_of_team_words(text) is not None:
+        return markdown_text.render_prose(text)
+    known = words.DECISIONS.get(decision or "", "")  # type: ignore[call-overload]  # any word
+    values = {"plan": shorten_plan_id(plan), "environment": environment, "decision": known}
+    return SafeMarkdown(fill_variables_of_team_words(text, values))
+
+
+def render_team_message(text: str) -> SafeMarkdown:
+    """What the team says of a finding: one line of Markdown, fit for the cell of a table."""
+    fit = find_unfit_part_of_team_words(text, one_line=True) is None
+    return SafeMarkdown(text) if fit else markdown_text.prose_cell(text)
 
 
 _REASON = re.compile(r"(?P<rule>[\w-]*[a-z][\w-]*)(?: on |: )(?P<rest>.+)", re.DOTALL)
@@ -122,8 +143,8 @@ ESCAPES: dict[str, Callable[..., SafeMarkdown]] = {
     "prose_cell": markdown_text.prose_cell,
     "fence": markdown_text.make_fenced_block,
     "html_code": markdown_text.html_code,
-    "team_words": markdown_text.render_team_words,
-    "team_message": markdown_text.render_team_message,
+    "team_words": render_team_words,
+    "team_message": render_team_message,
 }
 
 SHORTENERS: dict[str, Callable[..., str]] = {
@@ -132,7 +153,7 @@ SHORTENERS: dict[str, Callable[..., str]] = {
     "without_stop": drop_stop_in_comment,
     "reason_rule": find_rule_of_reason,
     "without_rule": cut_rule_of_reason,
-    "weighed": markdown_text.describe_weight,
+    "weighed": policy_words.describe_weight_of_finding,
 }
 
 WORDS: dict[str, Callable[..., SafeMarkdown]] = {

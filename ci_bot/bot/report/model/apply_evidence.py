@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from ci_bot.bot.report.markdown_text import SafeMarkdown
 from ci_bot.bot.report.model import sentences
-from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.bot.report.model.sentences import Data, DiffView
 from ci_bot.bot.report.model.view import take_first_lines_of_failure_view
 from ci_bot.protocol.apply_report import (

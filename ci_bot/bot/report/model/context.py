@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import posixpath
+import re
 import shlex
 from dataclasses import dataclass
+from urllib.parse import quote
 
+from ci_bot.bot.report.markdown_text import SafeMarkdown, make_code_span, make_link, make_table_cell
 from ci_bot.protocol.base import Sha, Timestamp, shorten_plan_id
 from ci_bot.protocol.comment import Marker, Phase, PlanHistoryEntry
 from ci_bot.protocol.plan import Decision
+from ci_bot.protocol.rules import RULES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,6 +171,79 @@ class CommentViewContext:
     def history(self) -> list[PlanHistoryEntry]:
         """Earlier plans of this pull request, oldest first."""
         return self.marker.history if self.marker else []
+
+
+# Links into GitHub, built from facts of the bot; the worker only ever supplies a path.
+
+
+_SHORT_SHA = 7
+_FAMILY = re.compile(r"R\d{2}-")
+
+
+class CommentLinks:
+    """Builds links for one comment. Without a repository every link is just its label."""
+
+    def __init__(self, context: CommentViewContext, head: Sha | None = None) -> None:
+        self._root = (
+            f"{context.server_url.rstrip('/')}/{context.repository}" if context.repository else None
+        )
+        self._head = head
+        self._rules = context.rules_url
+
+    def link_file(
+        self, path: str | None, line: int | None = None, label: str | None = None
+    ) -> SafeMarkdown:
+        """The file at the reviewed commit; `label` defaults to the path with its line."""
+        where = f"{path}:{line}" if path and line else path or ""
+        return make_link(make_table_cell(label or where), self.file_url(path, line))
+
+    def file_url(self, path: str | None, line: int | None = None) -> str | None:
+        """None for paths that would lead out of the repository (browsers resolve dots)."""
+        if not (self._root and self._head and path):
+            return None
+        if path.startswith("/") or posixpath.normpath(path) != path or path.startswith(".."):
+            return None
+        quoted = quote(path, safe="/", errors="replace")
+        anchor = f"#L{line}" if line else ""
+        return f"{self._root}/blob/{self._head}/{quoted}{anchor}"
+
+    def link_rule(self, id_: str) -> SafeMarkdown:
+        """A rule's id, linked to its page; the linter's rules have none."""
+        known = self._rules is not None and id_ in RULES
+        return make_link(make_table_cell(id_), f"{self._rules}/{id_}.md" if known else None)
+
+    def link_rule_reason(self, id_: str, is_only: bool = True) -> SafeMarkdown:
+        """ "why", linked to the page of a rule; the rule's id if there is no page to link.
+
+        Args:
+            is_only: Whether no other rule is named beside it. Of several each is named in words.
+        """
+        if self._rules is None or id_ not in RULES:
+            return make_table_cell(id_)
+        # Families of rules are numbered in the ids of the oldest: `R04-column-dropped`.
+        label = "why" if is_only else _FAMILY.sub("", id_).replace("-", " ")
+        return make_link(SafeMarkdown(label), f"{self._rules}/{id_}.md")
+
+    def link_commit_range(self, before: str, after: str) -> SafeMarkdown:
+        """Two commits, linked to what lies between them."""
+        ends = (make_code_span(before[:_SHORT_SHA]), make_code_span(after[:_SHORT_SHA]))
+        label = SafeMarkdown(" → ".join(ends))
+        return make_link(label, f"{self._root}/compare/{before}...{after}" if self._root else None)
+
+    def link_commit(self, sha: Sha | None) -> SafeMarkdown:
+        """The short form of a commit, linked."""
+        if not sha:
+            return SafeMarkdown("–")
+        url = f"{self._root}/commit/{sha}" if self._root else None
+        return make_link(make_code_span(sha[:_SHORT_SHA]), url)
+
+    def link_run(self, name: str | None) -> SafeMarkdown:
+        """A workflow run by its id, with or without the attempt ("8812.2")."""
+        if not name:
+            return SafeMarkdown("–")
+        run_id = name.partition(".")[0]
+        url = f"{self._root}/actions/runs/{run_id}" if self._root and run_id.isdigit() else None
+        return make_link(make_table_cell(name), url)
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from urllib.parse import quote
 
 from ci_bot import __version__
 from ci_bot.bot.report import words
+from ci_bot.bot.report.markdown_text import clip_text, one_line
 from ci_bot.bot.report.model.context import CommentViewContext
 from ci_bot.bot.report.model.finding_groups import PlacedFindingView, place_finding_views
-from ci_bot.bot.report.model.markdown_text import clip_text, one_line
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.review_report import Report, Risk
 from ci_bot.protocol.rules import RULES, find_rule, read_rule_page

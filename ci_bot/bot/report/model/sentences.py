@@ -15,7 +15,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
 from ci_bot.bot.report import words
-from ci_bot.bot.report.model.markdown_text import SafeMarkdown, make_code_span, make_table_cell
+from ci_bot.bot.report.markdown_text import SafeMarkdown, make_code_span, make_table_cell
 from ci_bot.bot.report.words import list_names, quote_name
 from ci_bot.protocol.apply_report import AppliedModel, ColumnMatch, ModelAudit, Profile, TableDiff
 from ci_bot.protocol.changed_rows import read_past_numbers

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ci_bot.bot.report import words
-from ci_bot.bot.report.model import advice, execution_examples, markdown_text
+from ci_bot.bot.report.markdown_text import SafeMarkdown
+from ci_bot.bot.report.model import advice, execution_examples, policy_words
 from ci_bot.bot.report.model.advice import list_recommendations
 from ci_bot.bot.report.model.build_table import BuildRowView, PlannedWorkView, list_build_row_views
-from ci_bot.bot.report.model.context import CommentViewContext
+from ci_bot.bot.report.model.context import CommentLinks, CommentViewContext
 from ci_bot.bot.report.model.finding_groups import FindingPointView, ReportFindingsView
 from ci_bot.bot.report.model.headline import (
     BaselineNoticeView,
@@ -27,7 +28,6 @@ from ci_bot.bot.report.model.lineage import (
     list_impact_row_views,
     list_models_that_read_nothing,
 )
-from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown
 from ci_bot.bot.report.words import (
     describe_options,
     find_plan_option,
@@ -279,18 +279,18 @@ class ReviewView(PlannedWorkView):
     @property
     def set_aside(self) -> str:
         """How many findings took no part in the decision; "" if there is none."""
-        return markdown_text.set_aside(self.report.set_aside)
+        return policy_words.count_findings_set_aside(self.report.set_aside)
 
     @property
     def may_accept(self) -> str:
         """Who may accept the first heavy finding; "" if that is nobody."""
         heavy = [risk for risk in self.findings.listed_risks if risk.severity == "high"]
-        return markdown_text.may_accept(heavy, self.report.owners, self.context.command)
+        return policy_words.describe_who_may_accept(heavy, self.report.owners, self.context.command)
 
     @property
     def policy(self) -> str:
         """Which policy counted; "" if there is none."""
-        return markdown_text.describe_policy(self.report.policy)
+        return policy_words.describe_policy_used(self.report.policy)
 
     @property
     def short_window(self) -> str | None:

@@ -12,7 +12,7 @@ from markdown_it.tree import SyntaxTreeNode
 from rich.style import Style
 from rich.text import Text
 
-from ci_bot.bot.report.model.markdown_text import one_line
+from ci_bot.bot.report.markdown_text import one_line
 from ci_bot.bot.report.text.page import TextPage
 from ci_bot.bot.report.text.screen import WIDTH
 

@@ -11,7 +11,7 @@ from rich.measure import Measurement
 from rich.table import Column, Table
 from rich.text import Text
 
-from ci_bot.bot.report.model.markdown_text import ELLIPSIS, one_line, split_visible_lines
+from ci_bot.bot.report.markdown_text import ELLIPSIS, one_line, split_visible_lines
 from ci_bot.bot.report.text.screen import WIDTH, OutputScreen, make_screen
 from ci_bot.host import Machine
 

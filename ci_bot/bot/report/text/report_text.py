@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from ci_bot.bot.report import words
 from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
 from ci_bot.bot.report.markdown.comments import Document, render_markdown_text
+from ci_bot.bot.report.markdown_text import ELLIPSIS, clip_text, one_line
 from ci_bot.bot.report.model.build_table import DisplayWorkView
 from ci_bot.bot.report.model.context import CommentViewContext
 from ci_bot.bot.report.model.execution_examples import (
@@ -15,7 +16,6 @@ from ci_bot.bot.report.model.execution_examples import (
     show_example_value,
 )
 from ci_bot.bot.report.model.finding_groups import FindingPointView
-from ci_bot.bot.report.model.markdown_text import ELLIPSIS, clip_text, one_line
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.bot.report.text.markdown_page import render_plain

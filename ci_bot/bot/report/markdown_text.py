@@ -15,18 +15,9 @@ goes into a code span of its own. What stands between backticks stays together a
 from __future__ import annotations
 
 import html
-import posixpath
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from urllib.parse import quote
+from collections.abc import Iterator
 
-from ci_bot.bot.report import words
-from ci_bot.bot.report.model.context import CommentViewContext
-from ci_bot.protocol.base import Sha, shorten_plan_id
-from ci_bot.protocol.comment import fill_variables_of_team_words, find_unfit_part_of_team_words
-from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Risk, Weighed, find_owners
-from ci_bot.protocol.rules import RULES
 from ci_bot.redaction import strip_terminal_codes_for_redaction
 
 NAME_LIMIT = 120
@@ -142,81 +133,6 @@ def make_link(label: SafeMarkdown, url: str | None) -> SafeMarkdown:
     return SafeMarkdown(f"[{label}]({url})")
 
 
-# Links into GitHub, built from facts of the bot; the worker only ever supplies a path.
-
-
-_SHORT_SHA = 7
-_FAMILY = re.compile(r"R\d{2}-")
-
-
-class CommentLinks:
-    """Builds links for one comment. Without a repository every link is just its label."""
-
-    def __init__(self, context: CommentViewContext, head: Sha | None = None) -> None:
-        self._root = (
-            f"{context.server_url.rstrip('/')}/{context.repository}" if context.repository else None
-        )
-        self._head = head
-        self._rules = context.rules_url
-
-    def link_file(
-        self, path: str | None, line: int | None = None, label: str | None = None
-    ) -> SafeMarkdown:
-        """The file at the reviewed commit; `label` defaults to the path with its line."""
-        where = f"{path}:{line}" if path and line else path or ""
-        return make_link(make_table_cell(label or where), self.file_url(path, line))
-
-    def file_url(self, path: str | None, line: int | None = None) -> str | None:
-        """None for paths that would lead out of the repository (browsers resolve dots)."""
-        if not (self._root and self._head and path):
-            return None
-        if path.startswith("/") or posixpath.normpath(path) != path or path.startswith(".."):
-            return None
-        quoted = quote(path, safe="/", errors="replace")
-        anchor = f"#L{line}" if line else ""
-        return f"{self._root}/blob/{self._head}/{quoted}{anchor}"
-
-    def link_rule(self, id_: str) -> SafeMarkdown:
-        """A rule's id, linked to its page; the linter's rules have none."""
-        known = self._rules is not None and id_ in RULES
-        return make_link(make_table_cell(id_), f"{self._rules}/{id_}.md" if known else None)
-
-    def link_rule_reason(self, id_: str, is_only: bool = True) -> SafeMarkdown:
-        """ "why", linked to the page of a rule; the rule's id if there is no page to link.
-
-        Args:
-            is_only: Whether no other rule is named beside it. Of several each is named in words.
-        """
-        if self._rules is None or id_ not in RULES:
-            return make_table_cell(id_)
-        # Families of rules are numbered in the ids of the oldest: `R04-column-dropped`.
-        label = "why" if is_only else _FAMILY.sub("", id_).replace("-", " ")
-        return make_link(SafeMarkdown(label), f"{self._rules}/{id_}.md")
-
-    def link_commit_range(self, before: str, after: str) -> SafeMarkdown:
-        """Two commits, linked to what lies between them."""
-        ends = (make_code_span(before[:_SHORT_SHA]), make_code_span(after[:_SHORT_SHA]))
-        label = SafeMarkdown(" → ".join(ends))
-        return make_link(label, f"{self._root}/compare/{before}...{after}" if self._root else None)
-
-    def link_commit(self, sha: Sha | None) -> SafeMarkdown:
-        """The short form of a commit, linked."""
-        if not sha:
-            return SafeMarkdown("–")
-        url = f"{self._root}/commit/{sha}" if self._root else None
-        return make_link(make_code_span(sha[:_SHORT_SHA]), url)
-
-    def link_run(self, name: str | None) -> SafeMarkdown:
-        """A workflow run by its id, with or without the attempt ("8812.2")."""
-        if not name:
-            return SafeMarkdown("–")
-        run_id = name.partition(".")[0]
-        url = f"{self._root}/actions/runs/{run_id}" if self._root and run_id.isdigit() else None
-        return make_link(make_table_cell(name), url)
-
-
-_CLEARED = "cleared by the data diff"
-
 # Latin letters only: right-to-left scripts would reorder our own text around them.
 _LETTER = "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f"
 _WORD = re.compile(rf"[{_LETTER}]{{1,40}}(?:['’-][{_LETTER}]{{1,40}}){{0,4}}|e\.g|i\.e")
@@ -299,88 +215,3 @@ def _split_markdown_word(token: str) -> Iterator[tuple[str, bool]]:
         yield core, not plain
     if after:
         yield after, False
-
-
-def render_team_words(
-    text: str, plan: str | None, environment: str, decision: str | None
-) -> SafeMarkdown:
-    """A header or footer of the team as it stands in its policy, with its variables filled in.
-
-    It was checked where the policy was read; what would not pass there now is shown as words.
-    """
-    if find_unfit_part_of_team_words(text) is not None:
-        return render_prose(text)
-    known = words.DECISIONS.get(decision or "", "")  # type: ignore[call-overload]  # any word
-    values = {"plan": shorten_plan_id(plan), "environment": environment, "decision": known}
-    return SafeMarkdown(fill_variables_of_team_words(text, values))
-
-
-def render_team_message(text: str) -> SafeMarkdown:
-    """What the team says of a finding: one line of Markdown, fit for the cell of a table."""
-    fit = find_unfit_part_of_team_words(text, one_line=True) is None
-    return SafeMarkdown(text) if fit else prose_cell(text)
-
-
-# What a team's policy made of findings, in sentences. Names in them are not ours.
-
-
-_ASIDE = (
-    ("acceptance", "accepted by its owner"),
-    ("data_diff", _CLEARED),
-    ("ignore", "ignored by the policy"),
-    ("off", "of a rule that is off"),
-    ("statement", "allowed by the policy"),
-    ("comment", "ignored by a comment in its model"),
-)
-
-
-def describe_weight(risk: Risk) -> str:
-    """Why a finding weighs what it does; "" if that is its own weight."""
-    weighed = risk.weighed
-    return (
-        "" if weighed is None else f"{_describe_how(weighed)}: {weighed.reason.removesuffix('.')}."
-    )
-
-
-def _describe_how(weighed: Weighed) -> str:
-    return {
-        "severity": f"By itself {weighed.weight}; `{weighed.place}` says otherwise",
-        "off": f"The rule is off by `{weighed.place}`",
-        "ignore": f"Ignored until {weighed.until} by `{weighed.place}`",
-        "statement": f"Allowed by `{weighed.place}`",
-        "comment": f"Ignored by the comment in `{weighed.place}`",
-        "acceptance": f"Accepted by `@{weighed.who}` on {(weighed.at or '')[:10]}",
-        "data_diff": _CLEARED.capitalize(),
-    }[weighed.by]
-
-
-def set_aside(risks: Sequence[Risk]) -> str:
-    """How many findings took no part in the decision, and why; "" if there is none."""
-    found: Counter[str] = Counter(risk.weighed.by for risk in risks if risk.weighed)
-    return ", ".join(
-        f"{words.format_number(found[by])} {phrase}" for by, phrase in _ASIDE if found[by]
-    )
-
-
-def may_accept(risks: Sequence[Risk], owners: Sequence[ModelOwners], command: str) -> str:
-    """Who may accept the first of these findings, and how; "" if nobody owns its model."""
-    for risk in risks:
-        found = find_owners(owners, risk)
-        if found is not None:
-            names = " or ".join(f"`@{name}`" for name in (*found.logins, *found.teams))
-            return (
-                f"{names} may accept it, as an owner: "
-                f'`{command} accept {risk.rule} {risk.model} "reason"`'
-            )
-    return ""
-
-
-def describe_policy(used: PolicyUsed | None) -> str:
-    """Which policy counted; "" if there is none."""
-    if used is None:
-        return ""
-    files = " and ".join(f"`{path}`" for path in used.files)
-    entries = words.format_count(used.entries, "entry")
-    if used.source == "working_tree":
-        return f"Policy: {files} of this directory, because there is no base commit; {entries}."
-    return f"Policy: {files} of the base commit `{(used.commit or '')[:7]}`; {entries}."
