@@ -58,12 +58,14 @@ MOST_CHARACTERS = 100_000
 EMBEDDED_METASTORE = "metastore_db"
 # The program's name, and four descriptors. What follows is for a worker that starts early.
 _ARGUMENTS = 5
-_IMPORTED_EARLY = {
-    "review": ("ci_bot.worker.sqlmesh_compat", "ci_bot.worker.review.review_plan"),
-    "cleanup": ("ci_bot.worker.sqlmesh_compat", "ci_bot.worker.cleanup.remove_environment"),
-}
-# What most reviews need behind it: for seeds, unit tests, and queries that are tried.
+# What most reviews need behind SQLMesh: for seeds, unit tests, and queries that are tried.
 _PROBABLE = ("numpy", "duckdb", "pandas", "time_machine")
+# What is imported in any case, and what only as long as there is no request. A cleanup's JVM starts
+# with its request and takes longer than all imports, so nothing large may delay it.
+_IMPORTED_EARLY: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "review": (("ci_bot.worker.sqlmesh_compat", "ci_bot.worker.review.review_plan"), _PROBABLE),
+    "cleanup": ((), ("sqlglot", "jinja2", "rich.console", "dateparser")),
+}
 _CONFIGURATION = ("bad_config", "no_config", "unknown_gateway")
 
 Words = Callable[[], Contract]
@@ -91,7 +93,7 @@ def main() -> None:
     delay_import_work()
     if is_early := len(sys.argv) > _ARGUMENTS:
         line, activity = sys.argv[_ARGUMENTS:]
-        first, then = (_IMPORTED_EARLY[activity], _PROBABLE) if _may_import() else ((), ())
+        first, then = _IMPORTED_EARLY[activity] if _may_import() else ((), ())
         early_imports.import_until_request(int(line), first, then)
     try:
         request = channel.read_request()

@@ -23,7 +23,7 @@ from ci_bot.bot.sandbox.early_worker import (
 from ci_bot.bot.sandbox.launch import SandboxLaunch
 from ci_bot.worker import __main__ as worker_start
 from tests.conftest import REPOSITORY
-from tests.projects.duck import run_prod
+from tests.projects.duck import run_prod, write_duck_shop
 from tests.projects.repository import Repository, write_repository
 
 pytestmark = pytest.mark.cold_worker
@@ -209,7 +209,8 @@ def test_bot_that_is_killed__takes_the_worker_with_it() -> None:
 
 def test_imports__read_no_variable_that_is_handed_over_later() -> None:
     """Else a worker that was early would differ from one that starts with them."""
-    names = [*worker_start._IMPORTED_EARLY["review"], *worker_start._PROBABLE]
+    groups = (group for pair in worker_start._IMPORTED_EARLY.values() for group in pair)
+    names = [name for group in groups for name in group]
     program = """
 import importlib, json, os, sys, tempfile, traceback
 SET_AGAIN = ("multiprocessing/process.py", "rich/__init__.py")
@@ -246,6 +247,29 @@ print(json.dumps({name: read.get(name, []) for name in json.loads(sys.argv[2])})
         for name, found in json.loads(done.stdout).items()
     }
     assert not any(readers.values()), readers
+
+
+def test_worker__has_all_its_work_imported_and_still_answers(tmp_path: Path) -> None:
+    """As in an action: the bot takes longer than the imports, and only then asks."""
+    shop = write_duck_shop(tmp_path / "shop")
+    run_prod(shop, "2024-01-11")
+    program = (
+        "import os, sys, time; from ci_bot.bot.sandbox import early_worker as e;"
+        "e.start_early_worker_on_laptop(['review'], os.environ);"
+        "stat = open(f'/proc/{e._waiting[0].process.pid}/stat');\n"
+        "while stat.read().rpartition(')')[2].split()[0] != 'S': stat.seek(0); time.sleep(0.1)\n"
+        "time.sleep(3)\n"
+        "from ci_bot.bot.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "review", "project", "--format", "json"],
+        cwd=shop.root,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+    )
+    assert json.loads(done.stdout)["failure"] is None, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from ci_bot.bot.sandbox.launch import (
     prepend_python_path_in_sandbox,
     read_free_space_for_sandbox,
 )
-from ci_bot.bot.sandbox.process_tree import read_table_of_sandboxed_processes
+from ci_bot.bot.sandbox.process_tree import SandboxedProcessEntry, read_table_of_sandboxed_processes
 from ci_bot.bot.sandbox.requirements import install_requirements_in_sandbox
 from ci_bot.bot.sandbox.run_directories import SandboxWorkspace, open_sandbox_workspace
 from ci_bot.bot.sandbox.worker_run import (
@@ -106,6 +106,7 @@ class Cage:
         *,
         seconds: float = PATIENCE,
         second: SecondSandboxedQuestion | None = None,
+        meanwhile: Callable[[], None] = lambda: None,
         **limits: Any,
     ) -> Any:
         def heard(message: Progress) -> None:
@@ -121,6 +122,7 @@ class Cage:
             deadline=SandboxDeadline(seconds, clock=time.monotonic),
             cancel=self.cancel,
             clock=time.monotonic,
+            meanwhile=meanwhile,
             second=second,
         )
 
@@ -223,6 +225,15 @@ def alive(pids: list[int]) -> list[int]:
     return [pid for pid in pids if pid in table and table[pid].state not in "ZX"]
 
 
+def list_children() -> list[SandboxedProcessEntry]:
+    """This process's own."""
+    return [
+        entry
+        for entry in read_table_of_sandboxed_processes().values()
+        if entry.parent == os.getpid()
+    ]
+
+
 def started_from(ground: Path) -> list[str]:
     """Living processes whose arguments name the test's directory, as those of each probe do."""
     found = []
@@ -241,6 +252,16 @@ def test_answer__comes_through(cage: Cage) -> None:
     assert isinstance(answer, CleanupDocument)
     assert answer.environment == "pr_7"
     assert cage.lines == []
+
+
+def test_work_meanwhile__is_done_once_while_the_worker_runs(laptop: Cage) -> None:
+    seen: list[int] = []
+
+    def look() -> None:
+        seen.extend(alive([process.pid for process in list_children()]))
+
+    laptop.run("answer", meanwhile=look)
+    assert len(seen) == 1
 
 
 def test_talk__output_is_log_and_progress_is_progress(cage: Cage) -> None:

@@ -335,6 +335,8 @@ def _review_once(machine: Machine, local_review: LaptopReview, *, show: bool = T
         timeout_minutes=local_review.timeout_minutes,
     ) as client:
         options = _make_review_options(client, machine, local_review)
+        if local_review.form != "json" or local_review.output:
+            client.do_meanwhile(reports.prepare_review_comment)
         report = reviewing.request_review_and_judge(
             client, options, planned_at=machine.format_timestamp()
         )

@@ -30,6 +30,7 @@ from ci_bot.bot.report import (
     describe_baseline_in_view,
     make_baseline_notice_view,
     notices,
+    prepare_review_comment,
     render_planning_comment,
     render_review_comment,
 )
@@ -123,6 +124,7 @@ class ReviewHandler(Handler[activities.Review]):
             )
         new_base = commits.base_branch if activity.retargeted else None
         announce_planning_in_comment(commits.head, publisher, new_base=new_base)
+        client.do_meanwhile(prepare_review_comment)
         report = make_report_of_review_run(
             activity, settings, publisher, client, commits=commits, pull=pull, github=github
         )

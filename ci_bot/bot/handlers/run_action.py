@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ci_bot.bot.actions import (
     ALLOW_UNCAGED,
@@ -112,13 +112,19 @@ def _start_worker_of_activity(
     secrets: tuple[str, ...],
 ) -> None:
     """Has a worker import SQLMesh while this process imports its own modules and asks GitHub."""
-    if not isinstance(chosen, activities.Review | activities.Apply) or settings.inputs.requirements:
+    if isinstance(chosen, activities.Review | activities.Apply):
+        activity: Literal["review", "cleanup"] = "review"
+    elif isinstance(chosen, activities.Cleanup):
+        activity = "cleanup"
+    else:
         return
+    if settings.inputs.requirements:
+        return  # it would have other packages
     from ci_bot.bot.sandbox import start_early_worker_in_workflow
 
     with suppress(BotError):  # whoever reads the inputs next reports what is wrong with them
         start_early_worker_in_workflow(
-            machine, worker_env=settings.inputs.worker_env, secrets=secrets
+            activity, machine, worker_env=settings.inputs.worker_env, secrets=secrets
         )
 
 

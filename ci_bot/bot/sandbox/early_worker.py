@@ -209,11 +209,12 @@ def start_early_worker_on_laptop(arguments: Sequence[str], environ: Mapping[str,
 
 
 def start_early_worker_in_workflow(
-    machine: Machine, *, worker_env: str, secrets: Sequence[str]
+    activity: EarlyActivity, machine: Machine, *, worker_env: str, secrets: Sequence[str]
 ) -> None:
-    """Starts a worker for the review of an action.
+    """Starts a worker for an action.
 
     Args:
+        activity: What it will most likely be asked for.
         worker_env: The input of that name.
         secrets: Values that belong to the bot alone.
 
@@ -232,7 +233,7 @@ def start_early_worker_in_workflow(
     )
     user = machine.worker_user
     start_early_worker(
-        "review",
+        activity,
         environment.variables,
         python=machine.python,
         user=None if user is None else (user.uid, user.gid),
@@ -255,7 +256,11 @@ def end_early_worker() -> None:
         _waiting.pop().end()
 
 
-_LAPTOP_ACTIVITIES: Mapping[str, EarlyActivity] = {"review": "review", "apply": "review"}
+_LAPTOP_ACTIVITIES: Mapping[str, EarlyActivity] = {
+    "review": "review",
+    "apply": "review",
+    "cleanup": "cleanup",
+}
 _NO_WORK = frozenset({"-h", "--help"})
 
 

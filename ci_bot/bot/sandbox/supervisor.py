@@ -51,11 +51,8 @@ from ci_bot.redaction import Redactor
 Reason = Literal["deadline", "memory", "disk", "answer_size", "cancelled", "abandoned"]
 
 _TICK_SECONDS = 0.1
-
 _LINGER_TICK_SECONDS = 0.02
-
 _CHECK_SECONDS = 0.5
-
 _READ_BYTES = 65_536
 # While the other thread is busy, this many messages may wait; then the worker has to wait.
 _MOST_WAITING = 5_000
@@ -273,6 +270,7 @@ class SandboxWatchOptions:
         on_log: Gets each line of output, without secrets.
         on_progress: Gets each valid progress message.
         on_cancel: Called once when `cancel` is set, while the process still has its seconds.
+        meanwhile: Called once when the process runs; its output waits for that.
         clock: Monotonic seconds.
         trace: Gets what the process opens, if its launch is traced.
     """
@@ -284,6 +282,7 @@ class SandboxWatchOptions:
     cancel: SandboxCancelToken
     clock: Callable[[], float]
     deadline_seconds: float
+    meanwhile: Callable[[], None] = lambda: None
     trace: SandboxedTraceReader = field(default_factory=SandboxedTraceReader)
 
 
@@ -375,6 +374,7 @@ def supervise_sandboxed_process(
         with watch.cancel.set_last_act(lambda: _kill_sandboxed_family_quietly(family)):
             try:
                 thread.start()
+                watch.meanwhile()
                 _hand_on_signs_of_sandbox(watcher, watch)
             finally:
                 watcher.abandoned.set()

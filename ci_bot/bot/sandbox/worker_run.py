@@ -93,6 +93,7 @@ def run_worker_in_sandbox(
     cancel: SandboxCancelToken,
     clock: Callable[[], float],
     on_cancel: Callable[[], None] = lambda: None,
+    meanwhile: Callable[[], None] = lambda: None,
     trace: SandboxedTraceReader | None = None,
     second: SecondSandboxedQuestion | None = None,
 ) -> WorkerAnswer:
@@ -104,6 +105,7 @@ def run_worker_in_sandbox(
     Args:
         on_cancel: Called once when `cancel` is set, while the worker has its last seconds; the
             place to mark the comment.
+        meanwhile: Short work of the bot's own, called once the worker runs.
         deadline: When it passes, the worker is asked to end, and is killed after
             `launch.limits.grace_seconds`.
         clock: Monotonic seconds.
@@ -153,6 +155,7 @@ def run_worker_in_sandbox(
                     on_log=lambda line: on_log(launch.places.hide_in_text(line)),
                     on_progress=hear_step,
                     on_cancel=on_cancel,
+                    meanwhile=meanwhile,
                     redactor=redactor,
                     cancel=cancel,
                     clock=clock,

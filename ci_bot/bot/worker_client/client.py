@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -210,6 +211,7 @@ class WorkerClient:
         self._installed = False
         self._clean_launch = launch
         self._loads = WorkerLoadTrace(workspace)
+        self._meanwhile: list[Callable[[], None]] = []
         self.scanned: ScanFacts | None = None
         self.not_scanned_because = NOT_ASKED
         self.redactor = redactor
@@ -262,6 +264,19 @@ class WorkerClient:
             more.on_cancel()
 
         self._listener = replace(before, on_progress=report_progress, on_cancel=report_cancel)
+
+    def do_meanwhile(self, work: Callable[[], None]) -> None:
+        """Adds work of the bot that is done once, as soon as the next worker runs.
+
+        Args:
+            work: Takes no longer than a part of a second: lines of the log wait for it.
+        """
+        self._meanwhile.append(work)
+
+    def _work_meanwhile(self) -> None:
+        while self._meanwhile:
+            with suppress(Exception):  # what fails now fails again when it is needed
+                self._meanwhile.pop()()
 
     @property
     def project_title(self) -> str:
@@ -430,6 +445,7 @@ class WorkerClient:
             cancel=self._cancel,
             clock=self._machine.monotonic,
             on_cancel=self._listener.on_cancel,
+            meanwhile=self._work_meanwhile,
             trace=trace,
             second=second,
         )

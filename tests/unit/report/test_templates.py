@@ -9,7 +9,11 @@ from jinja2 import UndefinedError, nodes
 from jinja2.exceptions import SecurityError
 
 from ci_bot.bot.report.markdown import templating
-from ci_bot.bot.report.markdown.comments import Document, render_markdown_text
+from ci_bot.bot.report.markdown.comments import (
+    Document,
+    prepare_review_comment,
+    render_markdown_text,
+)
 from ci_bot.bot.report.markdown.templating import (
     finalize_value,
     find_directory_of_comment_templates,
@@ -133,3 +137,15 @@ def test_complete_report__shows_no_markup_of_its_own(document: Document) -> None
     """A line right below a closed part belongs to its HTML: GitHub shows its asterisks as they are."""
     page = parse(render_markdown_text(document, make_context()))
     assert not [text for text in page.plain if "**" in text or "](" in text]
+
+
+@pytest.mark.parametrize("name", ["base_branch", "destructive_change", "wide_change"])
+def test_prepared_comment__compiles_nothing_more_when_there_is_a_review(name: str) -> None:
+    cache = get_environment_of_comment_templates().cache
+    assert cache is not None
+    cache.clear()
+    prepare_review_comment()
+    prepared = set(cache.keys())
+    assert prepared
+    render_markdown_text(report(name), make_context(phase="planned"))
+    assert set(cache.keys()) == prepared
