@@ -54,6 +54,23 @@ UNPIN_HINT = "Take it out of `pinned_environments` first."
 # may be of classes that its own `config.py` defines.
 
 
+def _iterate_plan_settings(config: Config) -> Iterator[tuple[str, object]]:
+    """Yields the settings of plans, by the keys of a config.yaml."""
+    for name, value in config.plan.model_dump(mode="json").items():
+        if isinstance(value, dict):
+            yield from ((f"plan\x00{name}\x00{key}", one) for key, one in value.items())
+        else:
+            yield f"plan\x00{name}", value
+
+
+def _iterate_engine_settings(config: Config) -> Iterator[tuple[str, object]]:
+    """Yields the settings that a connection gives to Spark, by the keys of a config.yaml."""
+    for name, gateway in config.gateways.items():
+        given = getattr(gateway.connection, "config", None)
+        for key, value in (given if isinstance(given, dict) else {}).items():
+            yield f"gateways\x00{name}\x00connection\x00config\x00{key}", str(value)
+
+
 @dataclass(frozen=True)
 class ProjectConfigFacts:
     """The settings of one configuration that change models or data.
@@ -96,6 +113,8 @@ class ProjectConfigFacts:
                 },
                 "ignore_patterns": list(config.ignore_patterns),
                 "environment_suffix_target": str(config.environment_suffix_target.value),
+                **dict(_iterate_plan_settings(config)),
+                **dict(_iterate_engine_settings(config)),
             },
             variables=frozenset(name.lower() for name in names),
             gateways=list_gateways_of_project(config, gateway),

@@ -111,6 +111,7 @@ def replaced(text: str, old: str, new: str) -> str:
     [
         (WORKFLOW, DEPLOY, "cancel-in-progress: false", "cancel-in-progress: true", "concurrency"),
         (WORKFLOW, DEPLOY, "timeout-minutes: 120", "timeout-minutes: 10", "killed"),
+        (WORKFLOW, replaced(DEPLOY, "    timeout-minutes: 120\n", ""), "    runs-on:", "    timeout-minutes: 20\n    runs-on:", "killed"),
         (WORKFLOW, DEPLOY, "branches: [main]", "branches: [main]\n    paths: [models/**]", "paths"),
         (WORKFLOW, DEPLOY, "branches: [main]", "branches: [next]", "branches"),
         (WORKFLOW, DEPLOY, "on:\n", "on:\n  pull_request_target:\n", "with secrets"),
@@ -155,6 +156,7 @@ def test_change__that_reaches_prod__is_found(
     [
         (WORKFLOW, DEPLOY, "name: Deploy", "name: Deploy prod"),
         (WORKFLOW, DEPLOY, "timeout-minutes: 120", "timeout-minutes: 240"),
+        (WORKFLOW, replaced(DEPLOY, "    timeout-minutes: 120\n", ""), "    runs-on:", "    timeout-minutes: 300\n    runs-on:"),
         (WORKFLOW, DEPLOY, "- run: make test", "- name: Tests\n        run: make test"),
         (WORKFLOW, DEPLOY, "state.internal", "state.internal\n          PYTHONUNBUFFERED: '1'"),
         (WORKFLOW, DEPLOY, "692973e3d937129bcbf40652eb9f2f61becf3332", "f677139bbe7f9c59b41e40162b753c062f5d49a3"),

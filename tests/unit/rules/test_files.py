@@ -122,6 +122,23 @@ def test_secret__is_seen_in_added_lines_only() -> None:
     assert seen(inputs, "hardcoded-secret") == []
 
 
+@pytest.mark.parametrize(
+    ("path", "rows", "expected"),
+    [
+        ("seeds/edi.csv", "name;url;password\nedi;https://edi;Tr0mso-2024!edi\n", [2]),
+        ("seeds/edi.csv", "name,api_key\na,\nb,9f8a7d6c5b4e3f2a1b0c9d8e7f6a5b4c\n", [3]),
+        ("seeds/edi.tsv", "login\tdb_password\nedi\thunter22\n", [2]),
+        ("seeds/edi.csv", "name,password\nedi,\n", []),
+        ("seeds/edi.csv", "name,password_hash\nedi,9f8a7d6c5b4e3f2a1b0c9d8e7f6a5b4c\n", []),
+        ("seeds/logins.csv", "method,password_logins\nsso,12\n", []),
+        ("seeds/edi.csv", "name,password\nedi,${EDI_PASSWORD}\n", []),
+    ],
+)
+def test_secret__of_a_column_of_a_seed(path: str, rows: str, expected: list[int]) -> None:
+    found = seen(files({}, {path: rows}), "hardcoded-secret")
+    assert [one.line for one in found] == expected
+
+
 def test_secret__points_at_file_and_line() -> None:
     inputs = files({"config.yaml": "a: 1\n"}, {"config.yaml": "a: 1\npassword: hunter22\n"})
 

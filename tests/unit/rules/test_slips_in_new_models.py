@@ -267,7 +267,7 @@ def test_filter__up_to_a_day_on_a_time(condition: str, expected: list[str]) -> N
         ("SELECT a.account_id, a.country FROM stg.accounts AS a", ["high"]),
         ("SELECT b.account_id, b.country FROM stg.accounts AS b", ["high"]),
         ("SELECT a.account_id, a.plan_code FROM stg.accounts AS a", []),
-        ("SELECT a.account_id, a.country FROM stg.accounts AS a WHERE a.seats > 1", []),
+        ("SELECT a.account_id, a.country FROM stg.accounts AS a WHERE a.seats > 1", ["high"]),
     ],
 )
 def test_union_all__of_the_same_rows(second: str, expected: list[str]) -> None:

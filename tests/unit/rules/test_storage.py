@@ -56,6 +56,7 @@ def test_batches(before: str, after: str, says: str | None) -> None:
         (", on_destructive_change error", ", on_destructive_change allow", "destructive_change al"),
         (", on_additive_change error", ", on_additive_change ignore", "on_additive_change ignore"),
         (", disable_restatement true", ", disable_restatement false", "disable_restatement false"),
+        (", disable_restatement false", ", disable_restatement true", "disable_restatement true"),
         ("", ", auto_restatement_cron '@weekly'", "auto_restatement_cron"),
         ("", ", forward_only true", "history keeps the old logic"),
         (", forward_only true", "", "builds all of history again"),

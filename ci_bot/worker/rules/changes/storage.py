@@ -76,6 +76,12 @@ def find_guard_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
         lost.append(f"on_additive_change {after.value.lower()}")
     if pair.before.disable_restatement and not pair.after.disable_restatement:
         lost.append("disable_restatement false")
+    if (
+        old.name == new.name
+        and not pair.before.disable_restatement
+        and pair.after.disable_restatement
+    ):
+        lost.append("disable_restatement true (corrections of past days no longer reach the table)")
     if getattr(new, "auto_restatement_cron", None) and not getattr(
         old, "auto_restatement_cron", None
     ):

@@ -59,6 +59,8 @@ _PROSE = frozenset({
 _NETRC = frozenset({".netrc", "_netrc", ".authinfo"})
 _PGPASS = frozenset({".pgpass", "pgpass.conf"})
 
+_CELL_END = re.compile(r"[,;\t|]")
+
 _QUICK = re.compile(
     r"pass|pwd|pw\b|secret|token|key|credential|auth|jwt|pat\b|sas\b|kennwort|wachtwoord|contrasena"
 )
@@ -228,6 +230,12 @@ def _list_credentials_by_file(
         yield from _grade_credential(
             "a password", judge_likeness_to_secret(value, made_by_people=True), value
         )
+    if number > 0 and name.endswith((".csv", ".tsv")) and _QUICK.search(lines[0].lower()):
+        header, values = (_CELL_END.split(row.strip("\r\n")) for row in (lines[0], line))
+        for column, value in zip(header, values, strict=False):
+            grade = _grade_literal(column.strip(" \"'"), value.strip(" \"'"))
+            if grade is SecretLikeness.YES:  # a word is the name of a way to log in
+                yield from _grade_credential(f"a value of the column `{column}`", grade, value)
     if name in _PGPASS:
         parts = re.split(r"(?<!\\):", line.strip(), maxsplit=4)
         if len(parts) == 5 and not line.startswith("#"):  # noqa: PLR2004 - host to password

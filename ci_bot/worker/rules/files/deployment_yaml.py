@@ -98,6 +98,10 @@ def _does_workflow_run_foreign_code(pairs: Counter[_Pair] | None) -> bool:
     )
 
 
+# GitHub's own limit of a job; and one that hardly does more than end a job that hangs.
+_USUAL_MINUTES, _LONG_MINUTES = "360", 180
+
+
 def _judge_workflow_file(  # noqa: PLR0911 - one line for each kind of key reads best
     path: tuple[str, ...], was: str | None, now: str | None, *, changes_prod: bool
 ) -> DeploymentDifference | None:
@@ -109,9 +113,8 @@ def _judge_workflow_file(  # noqa: PLR0911 - one line for each kind of key reads
         is_more = now not in {None, "{}", "none"} and (was is None or "write" in str(now))
         return DeploymentDifference(key, f"{shown}: what its token may do") if is_more else None
     if key == "timeout-minutes":
-        is_shorter = now is not None and (
-            was is None or read_memory_size(now) < read_memory_size(was)
-        )
+        limit = read_memory_size(now or _USUAL_MINUTES)
+        is_shorter = limit < (_LONG_MINUTES if was is None else read_memory_size(was))
         return (
             DeploymentDifference(key, f"{shown}: what takes longer is killed")
             if is_shorter

@@ -382,9 +382,9 @@ def find_objects_changed_in_config_file(inputs: RuleInputs) -> Iterator[RuleObse
     if old is None or new is None or path is None:
         return
     settings: list[Setting] = [
-        (key, value, new.settings[key])
-        for key, value in old.settings.items()
-        if value != new.settings[key]
+        (key, old.settings.get(key), new.settings.get(key))
+        for key in {**old.settings, **new.settings}
+        if old.settings.get(key) != new.settings.get(key)
     ]
     text = inputs.read_text_after(path) or ""
     yield from _list_observations_on_settings(settings, path, text)

@@ -114,8 +114,23 @@ def _iterate_partners_of_key(
     read = {alias for item in items for alias, _ in list_column_aliases_and_names(item)}
     for join in branch.joins:
         table = branch.find_table(join.alias)
-        if join.adds_columns and join.alias not in read and table is not None:
+        if not join.adds_columns or join.alias in read or table is None:
+            continue
+        if not keeps_only_unmatched(branch, join):
             yield join, table
+
+
+def keeps_only_unmatched(select: ScopedSelect, join: ScopedJoin) -> bool:
+    """Whether WHERE leaves only rows without a partner: a LEFT JOIN with `key IS NULL`."""
+    compared = {place for place, _ in iterate_equalities(join.conditions)}
+    return join.node.side == "LEFT" and any(
+        isinstance(part.unnest(), exp.Is)
+        and isinstance(part.unnest().expression, exp.Null)
+        and isinstance(part.unnest().this, exp.Column)
+        and find_column_alias_and_name(part.unnest().this) in compared
+        and part.unnest().this.table.lower() == join.alias
+        for part in select.list_clause_conditions("where")
+    )
 
 
 class KeyContradictions:

@@ -18,6 +18,7 @@ from ci_bot.worker.rules.models.declared_keys import (
     find_column_alias_and_name,
     is_range_join,
     iterate_equalities,
+    keeps_only_unmatched,
     list_column_aliases_and_names,
     list_unique_keys,
     make_singular,
@@ -112,7 +113,8 @@ def read_joined_rows(select: ScopedSelect, by_table: Mapping[str, Model]) -> Joi
         if join.node.side == "LEFT" and join.alias in rows.names:
             rows.optional.add(join.alias)
         tied = any(place[0] == join.alias for place, _ in rows.equal)
-        if is_range_join(join) or (join.node.kind == "CROSS" and not tied):
+        is_one = is_range_join(join) or keeps_only_unmatched(select, join)
+        if is_one or (join.node.kind == "CROSS" and not tied):
             rows.fixed.add(join.alias)  # another rule is about a join without a condition
     for lateral in select.laterals:
         _add_generated(rows, lateral)
@@ -290,7 +292,8 @@ class FanOutTotal(ModelRule):
         is_called = partial(_is_called_after, column, rows)
         if is_called(others) and not is_called(counted):
             return f"is called after {tables[1]}, and counts the rows of {shown}", None
-        if rows.first in others and not is_called(counted):
+        # A row without a partner is no row of it, whatever the count is called.
+        if rows.first in others and (not is_called(counted) or counted <= rows.optional):
             # With one row of these in each group, only those of the partner can be meant.
             is_clear = others <= rows.find_determined([])
             found = _describe_repeats(rows, counted, shown, tables[1])

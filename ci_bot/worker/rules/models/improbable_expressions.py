@@ -5,6 +5,7 @@ true, months that are minutes, outer joins that WHERE makes inner ones.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot import exp
@@ -14,6 +15,9 @@ from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.models.mixed_types import MixedTypes, ModelValueTypes
 from ci_bot.worker.rules.models.query_slips import iterate_slips, read_constant_number_or_day
+from ci_bot.worker.rules.models.row_slips import iterate_row_slips
+from ci_bot.worker.rules.models.value_origins import ValueOrigins
+from ci_bot.worker.rules.models.value_slips import iterate_value_slips
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, list_filled_columns, name_query_part
 
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 _CHOOSING = (exp.Where, exp.Having, exp.Qualify)
 _VALUES = (exp.Case, exp.If, exp.Select)
 _ALTERNATIVES = 2
+_LATER = (exp.DateAdd, exp.TsOrDsAdd, exp.TimestampAdd, exp.AddMonths)
+_EARLIER = (exp.DateSub, exp.TimestampSub)
 _TRUTHS = (
     exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like, exp.Is,
     exp.And, exp.Or, exp.RegexpLike,
@@ -98,13 +104,33 @@ def _list_rivals(parts: Sequence[exp.Expr], kind: type[exp.Expr]) -> list[str]:
 
 
 def _describe_range(node: exp.Between) -> tuple[str, str] | None:
-    low, high = map(read_constant_number_or_day, list(node.iter_expressions())[1:])
+    ends = list(node.iter_expressions())[1:]
+    low, high = map(read_constant_number_or_day, ends)
     reversed_ = (
         low is not None and high is not None and type(low) is type(high) and low > high  # type: ignore[operator]
+    )
+    later, earlier = (exp.Add, *_LATER), (exp.Sub, *_EARLIER)
+    reversed_ = (
+        reversed_ or _moves_from(ends[0], later, ends[1]) or _moves_from(ends[1], earlier, ends[0])
     )
     if not reversed_ or node.args.get("symmetric"):
         return None
     return "is never true: its lower end is above its upper end", "the lower end comes first"
+
+
+def _moves_from(node: exp.Expr, kinds: tuple[type[exp.Expr], ...], start: exp.Expr) -> bool:
+    """Whether a value is another one and something more, or something less."""
+    moved = node.unnest()
+    if not isinstance(moved, kinds) or _drop_day_casts(moved.this) != _drop_day_casts(start):
+        return False
+    by = moved.expression
+    return isinstance(by, exp.Expression) and by.find(exp.Neg) is None
+
+
+def _drop_day_casts(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Cast | exp.Paren | exp.TsOrDsToDate):
+        node = node.this
+    return node
 
 
 def _describe_improbable_count(node: exp.Count) -> tuple[str, str] | None:
@@ -153,8 +179,13 @@ class ImprobableExpression(ModelRule):
         for select in query.known_root.selects:
             found.update(_iterate_undone_joins(select, query))
             found.update(_iterate_uncovered_nulls(select, query))
-        types = ModelValueTypes(self.project.by_table, self.project.queries)
-        for node, what, clears in iterate_slips(model, query, self.project.by_table, types):
+        by_table, queries = self.project.by_table, self.project.queries
+        types = ModelValueTypes(by_table, queries)
+        for node, what, clears in chain(
+            iterate_slips(model, query, by_table, types),
+            iterate_value_slips(query.root, ValueOrigins(by_table, queries)),
+            iterate_row_slips(model, query, self.project),
+        ):
             found.update([_make_finding(node, query, what, clears)])
         for node, why in MixedTypes(types).find_mixed(query.root):
             found.update([_make_finding(node, query, *why)])

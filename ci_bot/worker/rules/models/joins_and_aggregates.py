@@ -14,14 +14,15 @@ from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.rules.models.declared_keys import (
     find_column_alias_and_name,
     iterate_equalities,
+    list_fixed_columns,
     list_unique_keys,
+    split_column_name_into_words,
 )
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.sql import (
     NEVER,
     UNKNOWN,
-    ModelQuery,
     ScopedJoin,
     ScopedSelect,
     find_value_null_reason,
@@ -48,10 +49,6 @@ def _iterate_join_partners(
             yield join, table_name(table), model
 
 
-def _has_model_joins(query: ModelQuery | None) -> bool:
-    return query is not None and query.tree.has_any(exp.Join)
-
-
 @on_model
 class HistoryJoin(ModelRule):
     """A dimension with history has a row for each version of a key."""
@@ -60,30 +57,109 @@ class HistoryJoin(ModelRule):
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
-        if query is None or not _has_model_joins(query):
+        if query is None:
             return
         for select in query.known_root.selects:
+            yield from self._observe_totals(model, select)
             where = select.list_clause_conditions("where")
             for join, table, partner in _iterate_join_partners(select, self.project.by_table):
-                kind = partner.kind
-                if not is_scd_type_2(kind):
-                    continue
-                validity = {kind.valid_from_name.name.lower(), kind.valid_to_name.name.lower()}
+                validity = _find_validity(partner)
+                keys = list_unique_keys(partner) if not partner.kind.is_scd_type_2 else []
+                fixed = list_fixed_columns(join)
+                is_one_row = any(key <= fixed for key in keys) or not join.adds_columns
                 mentioned = {
                     column.name.lower()
                     for part in (*join.conditions, *where)
                     for column in part.find_all(exp.Column)
                 }
-                if not mentioned & validity:
-                    called = self.project.name_of_table(table)
+                called = self.project.name_of_table(table)
+                days = (
+                    set() if is_one_row or validity else _find_days_of_rates(select, join, partner)
+                )
+                if days and not mentioned & days:
+                    yield self.make_observation(
+                        model,
+                        f"`{called}` has a row for each {quote_names(days)}, and no condition "
+                        "compares it: an amount is multiplied by the rate of every day.",
+                        "the join picks one day, or the rates in force",
+                        subject=[called],
+                        anchors=(f"JOIN {called}", "JOIN"),
+                    )
+                if validity and not is_one_row and not mentioned & validity:
                     yield self.make_observation(
                         model,
                         f"`{called}` keeps a row for each version of a key, and the join "
                         f"compares none of {quote_names(validity)}: rows meet every version.",
-                        f"the join picks one version: {kind.valid_to_name.name} IS NULL",
+                        f"the join picks one version: {max(validity)} IS NULL",
                         subject=[called],
                         anchors=(f"JOIN {called}", "JOIN"),
                     )
+
+    def _observe_totals(self, model: Model, select: ScopedSelect) -> Iterator[RuleObservation]:
+        """Totals over all versions that a history keeps."""
+        table = select.find_table(select.start.alias_or_name) if select.start is not None else None
+        source = self.project.by_table.get(table_name(table)) if table is not None else None
+        if table is None or source is None or not is_scd_type_2(source.kind):
+            return
+        validity = _find_validity(source)
+        if validity & {column.name.lower() for column in select.find_all(exp.Column)}:
+            return
+        totals = [
+            name
+            for name, value in select.results
+            for node in value.find_all(exp.Sum, exp.Avg, exp.Count)
+            if not isinstance(node.this, exp.Distinct)
+            and _VERSIONS.isdisjoint(split_column_name_into_words(name))
+        ]
+        if totals:
+            called = self.project.name_of_table(table_name(table))
+            yield self.make_observation(
+                model,
+                lambda names: (
+                    f"{quote_names(names)} adds up every version of a row: `{called}` keeps them "
+                    f"all, and the query compares none of {quote_names(validity)}."
+                ),
+                f"a condition picks one version: {max(validity)} IS NULL",
+                subject=totals,
+                anchors=(called,),
+            )
+
+
+def _find_validity(model: Model) -> set[str]:
+    """Finds the two columns that say from when to when a version is valid; empty if none do."""
+    if is_scd_type_2(model.kind):
+        names = (model.kind.valid_from_name, model.kind.valid_to_name)
+        return {name.name.lower() for name in names}
+    columns = {name.lower() for name in model.columns_to_types or ()}
+    return next((set(pair) for pair in _VALIDITIES if columns >= pair), set())
+
+
+def _find_days_of_rates(select: ScopedSelect, join: ScopedJoin, partner: Model) -> set[str]:
+    """Finds the day of each row in a table of rates that an amount is multiplied by."""
+    is_multiplied = any(
+        isinstance(side.unnest(), exp.Column)
+        and side.unnest().table.lower() == join.alias
+        and not _RATES.isdisjoint(split_column_name_into_words(side.unnest().name))
+        for node in select.find_all(exp.Mul, exp.Div)
+        for side in (node.this, node.expression)
+    )
+    return {
+        name.lower()
+        for name, kind in (partner.columns_to_types or {}).items()
+        if is_multiplied
+        and kind.this in exp.DataType.TEMPORAL_TYPES
+        and _LOADS.isdisjoint(split_column_name_into_words(name))
+    }
+
+
+_VALIDITIES = (
+    {"valid_from", "valid_to"}, {"valid_from", "valid_until"}, {"effective_from", "effective_to"},
+    {"effective_from", "effective_until"}, {"valid_from_date", "valid_to_date"},
+)  # fmt: skip
+_VERSIONS = frozenset({"versions", "changes", "revisions", "updates", "history"})
+_RATES = frozenset({"rate", "rates", "fx", "price", "tariff", "factor"})
+# When a row came, and not when it is valid.
+_LOADS = frozenset({"updated", "loaded", "created", "modified", "ingested", "inserted", "synced"})
 
 
 @on_model

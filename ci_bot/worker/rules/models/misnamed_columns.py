@@ -4,7 +4,7 @@ row that is the first one, days that are counted backwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,14 @@ _ENDS = frozenset({
     "closed", "end", "ended", "finished", "completed", "resolved", "delivered", "paid", "updated",
     "returned", "cancelled", "canceled", "left", "expired", "settled",
 })  # fmt: skip
+# `days_to_x` ends with x, `days_since_x` begins with it.
+_TO = frozenset({"to", "until", "till", "before"})
+_SINCE = frozenset({"since", "after", "from"})
+# What the day of the run ends, and what it begins.
+_PAST = frozenset({"since", "age", "old", "ago", "tenure"})
+_FUTURE = frozenset({"until", "till", "remaining"})
+_SHORTEST = 4
+_DURATIONS = (exp.DateDiff, exp.TimestampDiff, exp.DatetimeDiff, exp.MonthsBetween)
 _TIME_TYPES = frozenset(exp.DataType.TEMPORAL_TYPES)
 
 
@@ -61,7 +69,9 @@ class MisnamedColumn(ModelRule):
         found: dict[str, tuple[str, str]] = {}
         for select in query.root.selects:
             for name, item in select.results:
-                why = self._describe_extreme(select, name, item) or _describe_negative_days(item)
+                why = self._describe_extreme(select, name, item) or _describe_negative_days(
+                    name, item
+                )
                 if why is not None:
                     found[name] = why
         for name, (what, clears) in found.items():
@@ -142,23 +152,63 @@ class MisnamedColumn(ModelRule):
         return kind.this in _TIME_TYPES
 
 
-def _describe_negative_days(item: exp.Expr) -> tuple[str, str] | None:
-    """Describes a DATEDIFF from the end to the start, which is below zero."""
-    node = _find_plain_value(item)
-    if not isinstance(node, exp.DateDiff):
+def _describe_negative_days(name: str, item: exp.Expr) -> tuple[str, str] | None:
+    """Describes a time from the end to the start, which is below zero."""
+    span = _find_span(item)
+    if span is None or any(len(columns) > 1 for columns in span):
         return None
-    ends = [list(side.find_all(exp.Column)) for side in (node.this, node.expression)]
-    if any(len(side) != 1 for side in ends):
-        return None
-    (end,), (start,) = ends
-    if _STARTS.isdisjoint(split_column_name_into_words(end.name)) or _ENDS.isdisjoint(
-        split_column_name_into_words(start.name)
-    ):
-        return None
-    return (
-        f"counts days backwards: DATEDIFF takes the end first, and here that is `{end.name}`",
-        f"it is DATEDIFF({start.name}, {end.name})",
+    end, start = (
+        split_column_name_into_words(columns[0].name) if columns else None for columns in span
     )
+    if end is not None and start is not None:
+        is_backwards = not (_STARTS.isdisjoint(end) or _ENDS.isdisjoint(start))
+        is_backwards = is_backwards or _is_said_of(name, _TO, start, end)
+        is_backwards = is_backwards or _is_said_of(name, _SINCE, end, start)
+    else:
+        # One end is the day of the run.
+        words = frozenset(split_column_name_into_words(name))
+        is_past, is_future = not words.isdisjoint(_PAST), not words.isdisjoint(_FUTURE)
+        is_backwards = is_past != is_future and is_past == (start is None)
+    if not is_backwards:
+        return None
+    shown = [columns[0].name if columns else "the day of the run" for columns in span]
+    return (
+        f"counts backwards: it is the time from `{shown[1]}` to `{shown[0]}`, which is below zero",
+        "the ends are the other way round: DATEDIFF takes the end first, and TIMESTAMPDIFF the "
+        "start",
+    )
+
+
+def _find_span(item: exp.Expr) -> tuple[list[exp.Column], list[exp.Column]] | None:
+    """Finds the columns of the end and of the start of a duration, through aggregates."""
+    node = _find_plain_value(item)
+    while isinstance(node, exp.Avg | exp.Sum | exp.Max | exp.Min | exp.Div | exp.Round | exp.Floor):
+        node = _find_plain_value(node.this)
+    is_time = all(
+        isinstance(one, exp.StrToUnix | exp.UnixSeconds) for one in node.iter_expressions()
+    )
+    if not isinstance(node, _DURATIONS) and not (isinstance(node, exp.Sub) and is_time):
+        return None
+    end, start = (list(side.find_all(exp.Column)) for side in (node.this, node.expression))
+    return (end, start) if end or start else None
+
+
+def _is_said_of(
+    name: str, before: frozenset[str], one: Sequence[str], other: Sequence[str]
+) -> bool:
+    """Whether a name says that a duration ends, or begins, with one column and not with the other:
+    `days_to_issue` ends with `issued_on`."""
+    words = split_column_name_into_words(name)
+    for place, word in enumerate(words[:-1]):
+        if word in before:
+            return _begins_alike(words[place + 1], one) and not _begins_alike(
+                words[place + 1], other
+            )
+    return False
+
+
+def _begins_alike(word: str, words: Sequence[str]) -> bool:
+    return len(word) >= _SHORTEST and any(one.startswith(word[:_SHORTEST]) for one in words)
 
 
 def _find_plain_value(item: exp.Expr) -> exp.Expr:

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.declared_keys import find_column_alias_and_name
+from ci_bot.worker.rules.models.declared_keys import (
+    find_column_alias_and_name,
+    split_column_name_into_words,
+)
 from ci_bot.worker.rules.models.fan_outs import list_source_keys
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.models.mixed_types import is_money_name
@@ -27,6 +30,7 @@ _CONVERTED = re.compile(
     r"euros?|dollars?|base|home|group|reporting|converted|normali[sz]ed|cents?)(?:_|$)",
     re.IGNORECASE,
 )
+_QUANTITIES = frozenset({"quantity", "qty", "units", "count", "pieces", "items", "nights", "seats"})
 
 
 @on_model
@@ -60,7 +64,7 @@ class MixedCurrencies(ModelRule):
     def _iterate_mixed(self, select: ScopedSelect, total: exp.Expr) -> Iterator[tuple[str, str]]:
         """Yields amounts that a total adds up, each with the column of its currency."""
         read = list(total.find_all(exp.Column))
-        if total.find(exp.Mul, exp.Div) is not None or _reads_currency(read):
+        if _may_convert(total) or _reads_currency(read):
             return  # it is converted, or chosen by the currency
         for column in read:
             if not is_money_name(column.name) or _CONVERTED.search(column.name):
@@ -97,6 +101,26 @@ class MixedCurrencies(ModelRule):
         if isinstance(filtered, exp.Filter):
             conditions = [*conditions, *split_conditions(filtered.expression)]
         return any(_reads_currency(one.find_all(exp.Column)) for one in conditions)
+
+
+def _may_convert(total: exp.Expr) -> bool:
+    """Whether a total multiplies or divides by something else than a quantity."""
+    if total.find(exp.Div) is not None:
+        return True
+    factors = [
+        factor.unnest()
+        for product in total.find_all(exp.Mul)
+        for factor in (product.this, product.expression)
+    ]
+    return not all(
+        isinstance(factor, exp.Mul | exp.Column)
+        and (
+            isinstance(factor, exp.Mul)
+            or is_money_name(factor.name)
+            or not _QUANTITIES.isdisjoint(split_column_name_into_words(factor.name))
+        )
+        for factor in factors
+    )
 
 
 def _reads_currency(columns: Iterable[exp.Column]) -> bool:

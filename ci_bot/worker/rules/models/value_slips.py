@@ -1,0 +1,272 @@
+"""Comparisons with values that a column never has, and totals over values that only fill a gap."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+
+from sqlglot import exp
+
+from ci_bot.worker.rules.models.declared_keys import split_column_name_into_words
+from ci_bot.worker.rules.models.query_slips import QuerySlip, read_constant_number_or_day
+from ci_bot.worker.rules.models.value_origins import ValueOrigins
+from ci_bot.worker.sql import ScopedQuery, ScopedSelect
+
+_COMPARING = (exp.EQ, exp.NEQ, exp.In, exp.Case)
+_PREDICATES = (
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.Where, exp.Having,
+    exp.Join, exp.Qualify, exp.Order, exp.Case, exp.If, exp.Filter,
+)  # fmt: skip
+# The parts of a time and their values, by Spark's documentation of its functions.
+_PARTS: dict[type[exp.Expr] | str, tuple[int, int]] = {
+    exp.Month: (1, 12), exp.Quarter: (1, 4), exp.Hour: (0, 23), exp.Minute: (0, 59),
+    exp.Day: (1, 31), exp.DayOfMonth: (1, 31), exp.DayOfWeek: (1, 7), exp.DayOfYear: (1, 366),
+    exp.WeekOfYear: (1, 53), "WEEKDAY": (0, 6),
+}  # fmt: skip
+_WEEKEND = {exp.DayOfWeek: frozenset({"1", "7"}), exp.Anonymous: frozenset({"5", "6"})}
+_TWO_DAYS = 2
+# Days that nothing happened on: they fill a gap.
+_FIRST_YEAR, _LAST_YEAR = 1901, 2999
+_YEAR = re.compile(r"(\d{4})-")
+_SPANS = (exp.DateDiff, exp.TimestampDiff, exp.DatetimeDiff, exp.MonthsBetween)
+_WEEKS = {"WEEKOFYEAR": "WEEK", "W": "WEEK", "WEEKS": "WEEK", "Y": "YEAR", "YR": "YEAR"}
+_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
+# Measures of which 0 is a value of its own, and not "nothing of it".
+_MEASURES = frozenset({
+    "price", "rate", "score", "rating", "temperature", "age", "weight", "height", "duration",
+    "latency", "percent", "pct", "ratio", "margin", "speed", "hours", "days", "minutes", "seconds",
+})  # fmt: skip
+
+
+def iterate_value_slips(root: ScopedQuery, origins: ValueOrigins) -> Iterator[QuerySlip]:
+    """Yields comparisons that hold for no row, and totals over values that fill a gap."""
+    for select in root.selects:
+        for node in select.find_all(*_COMPARING):
+            yield from _iterate_impossible_values(select, node, origins)
+        for node in select.find_all(*_SPANS, exp.Sub):
+            yield from _iterate_filled_days(select, node, origins)
+        for node in select.find_all(exp.Avg, exp.Min, exp.Count):
+            yield from _iterate_filled_totals(select, node, origins)
+        for node in select.find_all(exp.Sum, exp.Avg):
+            yield from _iterate_totals_of_results(select, node, origins)
+        for node in select.find_all(exp.Cast):
+            yield from _iterate_unreadable_casts(select, node, origins)
+        yield from _iterate_weeks_of_other_years(select)
+
+
+def _iterate_impossible_values(
+    select: ScopedSelect, node: exp.Expr, origins: ValueOrigins
+) -> Iterator[QuerySlip]:
+    """Yields comparisons with constants that the other side never is."""
+    for side, value in _iterate_compared(node):
+        if value.is_string:
+            known = origins.find_texts(select, side) if not isinstance(side, exp.Literal) else None
+            if known is None or known.includes_text(value.name):
+                continue
+            why = f"it is {known.why}"
+        else:
+            _, made = origins.find_expression(select, side)
+            limits = _find_limits(made)
+            if limits is None or limits[0] <= Decimal(value.name) <= limits[1]:
+                continue
+            why = f"it is from {limits[0]} to {limits[1]}"
+        yield QuerySlip(
+            node,
+            f"compares with {value.sql()}, which the value never is: {why}",
+            "the constant is one of its values",
+        )
+        return
+    if isinstance(node, exp.In) and len(node.expressions) == _TWO_DAYS:
+        yield from _iterate_other_weekends(node)
+
+
+def _iterate_compared(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Literal]]:
+    """Yields a value with each constant that it is compared with for equality."""
+    if isinstance(node, exp.Case):
+        branches = (node.args.get("ifs") or ()) if node.this is not None else ()
+        pairs = [(node.this, branch.this) for branch in branches]
+    elif isinstance(node, exp.In):
+        pairs = [(node.this, one) for one in node.expressions]
+    else:
+        pairs = [(node.this, node.expression), (node.expression, node.this)]
+    for side, value in pairs:
+        if isinstance(value.unnest(), exp.Literal):
+            yield side.unnest(), value.unnest()
+
+
+def _find_limits(node: exp.Expr) -> tuple[int, int] | None:
+    if isinstance(node, exp.Anonymous):
+        return _PARTS.get(node.name.upper())
+    return _PARTS.get(type(node))
+
+
+def _iterate_other_weekends(node: exp.In) -> Iterator[QuerySlip]:
+    """Yields the days of a weekend that are those of another way to count."""
+    weekend = _WEEKEND.get(type(node.this))
+    if weekend is None or _find_limits(node.this) is None:
+        return
+    named = node.find_ancestor(exp.Alias)
+    values = {one.name for one in node.expressions}
+    if (
+        named is None
+        or "weekend" not in split_column_name_into_words(named.alias)
+        or values == weekend
+    ):
+        return
+    yield QuerySlip(
+        node,
+        f"is no weekend: Saturday and Sunday are {' and '.join(sorted(weekend))} in this function",
+        f"it is IN ({', '.join(sorted(weekend))})",
+    )
+
+
+def _iterate_filled_days(
+    select: ScopedSelect, node: exp.Expr, origins: ValueOrigins
+) -> Iterator[QuerySlip]:
+    """Yields durations from or to a day that only fills a gap, such as 1900-01-01."""
+    if _is_compared(node, select):
+        return
+    for side in (node.this, node.expression):
+        _, made = origins.find_expression(select, _enter_casts(side))
+        filled = made.expressions[-1:] if isinstance(made, exp.Coalesce) else []
+        day = read_constant_number_or_day(_enter_casts(filled[0])) if filled else None
+        year = _YEAR.match(day) if isinstance(day, str) else None
+        if year is not None and not _FIRST_YEAR < int(year[1]) < _LAST_YEAR:
+            yield QuerySlip(
+                node,
+                f"measures the time from or to {day} where there is no value: that is no duration",
+                "the duration is NULL where one of its ends is",
+            )
+            return
+
+
+def _is_compared(node: exp.Expr, select: ScopedSelect) -> bool:
+    """Whether a value chooses rows or a branch, and is not shown or added up."""
+    above = node.find_ancestor(*_PREDICATES, exp.Select)
+    return above is not select.node
+
+
+def _enter_casts(node: exp.Expr) -> exp.Expr:
+    inside = (
+        exp.Cast,
+        exp.TryCast,
+        exp.Paren,
+        exp.TsOrDsToDate,
+        exp.Date,
+        exp.StrToUnix,
+        exp.Timestamp,
+    )
+    while isinstance(node, inside) and isinstance(node.this, exp.Expression):
+        node = node.this
+    return node
+
+
+def _iterate_filled_totals(
+    select: ScopedSelect, node: exp.Expr, origins: ValueOrigins
+) -> Iterator[QuerySlip]:
+    """Yields averages, minima and counts that take in a value for "unknown"."""
+    counted = node.this
+    is_distinct = isinstance(counted, exp.Distinct)
+    if is_distinct:
+        counted = counted.expressions[0] if len(counted.expressions) == 1 else None
+    if not isinstance(counted, exp.Expression) or is_distinct != isinstance(node, exp.Count):
+        return
+    _, made = origins.find_expression(select, counted.unnest())
+    if not isinstance(made, exp.Coalesce) or not _is_constant(made.expressions[-1]):
+        return
+    if is_distinct:
+        yield QuerySlip(
+            node,
+            f"counts {made.expressions[-1].sql()}, which only fills a gap, as one value more",
+            "COUNT(DISTINCT ...) reads the column itself: it leaves out NULL",
+        )
+        return
+    value = _enter_casts(made.this)
+    names = split_column_name_into_words(value.name) if isinstance(value, exp.Column) else []
+    is_measure = not _MEASURES.isdisjoint(names) or value.find(*_SPANS, exp.Div) is not None
+    if is_measure and read_constant_number_or_day(made.expressions[-1]) == 0:
+        yield QuerySlip(
+            node,
+            "takes what is not known for 0, which is a value as any other",
+            "AVG and MIN read the column itself: they leave out NULL",
+        )
+
+
+def _is_constant(node: exp.Expr) -> bool:
+    inner = node.unnest()
+    return isinstance(inner.this if isinstance(inner, exp.Neg) else inner, exp.Literal)
+
+
+def _iterate_totals_of_results(
+    select: ScopedSelect, node: exp.Expr, origins: ValueOrigins
+) -> Iterator[QuerySlip]:
+    """Yields sums of whole numbers that were fractions, and averages that know no weights."""
+    added = node.this
+    if not isinstance(added, exp.Expression):
+        return
+    cut = added.unnest()
+    inner = cut.this.unnest() if isinstance(cut, exp.Floor | exp.Cast) else cut
+    is_whole = isinstance(cut, exp.Floor) or (
+        isinstance(cut, exp.Cast) and cut.to.this in exp.DataType.INTEGER_TYPES
+    )
+    if isinstance(inner, exp.IntDiv) or (is_whole and isinstance(inner, exp.Div)):
+        yield QuerySlip(
+            node,
+            "adds up what is left after the fraction of each row is cut off",
+            "the sum is divided, and not each row",
+        )
+        return
+    below, made = origins.find_expression(select, cut)
+    if not isinstance(node, exp.Avg) or below is select or not _is_average(made):
+        return
+    counts = [name for name, value in below.results if value.find(exp.Count, exp.Sum) is not None]
+    if any(name for name in counts if below.find_result(name) is not made):
+        yield QuerySlip(
+            node,
+            "is an average of averages: a group of one row has the weight of a group of thousand",
+            "the sums are divided by the counts, or the average is weighted by the count",
+        )
+
+
+def _is_average(node: exp.Expr) -> bool:
+    value = node.unnest()
+    if isinstance(value, exp.Div):
+        return value.this.find(exp.Sum, exp.Count) is not None and (
+            value.expression.find(exp.Count, exp.Sum) is not None
+        )
+    return isinstance(value, exp.Avg)
+
+
+def _iterate_unreadable_casts(
+    select: ScopedSelect, node: exp.Cast, origins: ValueOrigins
+) -> Iterator[QuerySlip]:
+    """Yields casts of a text to a number where some of the known texts are none."""
+    if node.to.this not in exp.DataType.NUMERIC_TYPES or not isinstance(node.this, exp.Column):
+        return
+    known = origins.find_texts(select, node.this)
+    wrong = sorted(text for text in (known and known.texts) or () if not _NUMBER.fullmatch(text))
+    if known is not None and wrong:
+        yield QuerySlip(
+            node,
+            f"makes NULL of '{wrong[0]}', or stops the run: the text is {known.why}",
+            "the value stays a text, or the cast reads only the texts that are numbers",
+        )
+
+
+def _iterate_weeks_of_other_years(select: ScopedSelect) -> Iterator[QuerySlip]:
+    """Yields the calendar's year beside the week of ISO, whose first days are of another year."""
+    found: dict[str, dict[str, exp.Expr]] = {}
+    for node in select.find_all(exp.Year, exp.WeekOfYear, exp.Extract, exp.Month):
+        part, of = type(node).__name__.upper(), node.this
+        if isinstance(node, exp.Extract):
+            part, of = node.this.name.upper(), node.expression
+        found.setdefault(_enter_casts(of).sql(), {}).setdefault(_WEEKS.get(part, part), node)
+    for parts in found.values():
+        if {"YEAR", "WEEK"} <= parts.keys() and "MONTH" not in parts:
+            yield QuerySlip(
+                parts["YEAR"],
+                "is the year of the calendar beside the week of ISO: the last days of December may "
+                "be in week 1, and are then counted a year too early",
+                "the week is DATE_TRUNC('WEEK', ...), or its year is EXTRACT(YEAROFWEEK FROM ...)",
+            )
