@@ -135,8 +135,8 @@ def _iterate_filled_days(
         if year is not None and not _FIRST_YEAR < int(year[1]) < _LAST_YEAR:
             yield QuerySlip(
                 node,
-                f"measures the time from or to {day} where there is no value: that is no duration",
-                "the duration is NULL where one of its ends is",
+                f"measures the time from or to {day}, which only fills a gap: that is no duration",
+                "the duration is NULL if one of its ends is",
             )
             return
 
