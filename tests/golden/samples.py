@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import cast
 
 from ci_bot.bot.decision import decide_on_review
+from ci_bot.bot.report.model.risk_groups import group_findings
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.finding_groups import group_findings
 from ci_bot.protocol.messages import Progress
 from ci_bot.protocol.plan import Window
 from ci_bot.protocol.review_inputs import ProdRestatement, RecordedRestatement

@@ -170,7 +170,7 @@ def empty_shop(tmp_path: Path) -> Shop:
 @pytest.mark.night
 @pytest.mark.parametrize("kind", nights.cases(MODELS.keys(), by_day=BY_DAY))
 def test_sqlmesh__old_rows_after_a_forward_only_change(empty_shop: Shop, kind: str) -> None:
-    """The facts behind `old_rows_sentence`: SQLMesh itself, followed through prod's next run."""
+    """The facts behind `describe_old_rows_of_kind`: SQLMesh itself, followed through prod's next run."""
     file = write_kind(empty_shop, kind)
     run_prod(empty_shop, "2024-01-08")
     empty_shop.edit("models/m.sql", "amount * 1", "amount * 2")

@@ -15,10 +15,9 @@ from ci_bot.bot.decision.risks import (
     map_models_below,
     sort_risks,
 )
+from ci_bot.bot.report import TAKEN_COLUMNS, group_findings
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyVerdict, NotCleared, TableDiff
-from ci_bot.protocol.changed_rows import TAKEN_COLUMNS
 from ci_bot.protocol.cost import count_days_between
-from ci_bot.protocol.finding_groups import group_findings
 from ci_bot.protocol.plan import Checks
 from ci_bot.protocol.review_report import Report, Risk, Weighed
 from ci_bot.protocol.rules import RULES, find_rule

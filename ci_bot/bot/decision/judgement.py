@@ -19,8 +19,7 @@ from ci_bot.bot.decision.risks import (
     sort_risks,
 )
 from ci_bot.bot.policy import AcceptancesByOwners, PolicyWeighing
-from ci_bot.protocol.changed_rows import judge_past_numbers
-from ci_bot.protocol.finding_groups import group_findings, group_risks
+from ci_bot.bot.report import group_findings, group_risks, judge_past_numbers
 from ci_bot.protocol.plan import Decision
 from ci_bot.protocol.review_report import PastNumbers, Report, ReviewFacts, Risk
 from ci_bot.protocol.rules import find_rule

@@ -13,8 +13,8 @@ from ci_bot.bot.decision.load_failure_cause import is_change_unread_by_sqlmesh
 from ci_bot.bot.decision.reader_rules import PLANNED_FROM_BASE
 from ci_bot.bot.decision.risks import BotFacts, TeamLimits, count_noun, judges, make_risk
 from ci_bot.bot.policy import IgnoreEntry, describe_policy_entry
+from ci_bot.bot.report import describe_old_rows, judge_past_numbers
 from ci_bot.protocol.base import name_what_does_not_load
-from ci_bot.protocol.changed_rows import describe_old_rows, judge_past_numbers
 from ci_bot.protocol.cost import executor_time
 from ci_bot.protocol.plan import COMPUTED_WHOLE, Severity, sum_planned_work
 from ci_bot.protocol.review_inputs import ProdRestatement, describe_range_of_restatement_document

@@ -9,7 +9,7 @@ from typing import Literal
 from ci_bot.bot import report as reports
 from ci_bot.bot.decision.risks import BotFacts, TeamLimits, count_noun, judges, make_risk
 from ci_bot.bot.policy import PolicyExposure, quote_exposure
-from ci_bot.protocol.changed_rows import judge_past_numbers, list_new_columns
+from ci_bot.bot.report import judge_past_numbers, list_new_columns_of_impact
 from ci_bot.protocol.plan import Change, ColumnChange
 from ci_bot.protocol.review_report import ChangedPart, ReviewFacts, Risk
 from ci_bot.protocol.rules import READ_NO_MORE, RULES, find_rule, quote_names
@@ -69,7 +69,7 @@ def map_changed_models(facts: ReviewFacts) -> dict[str, JudgedModelChange]:
     drift = {change.model for change in facts.changes if change.from_base}
     # A declaration of somebody else's table changes nothing in that table.
     declared = {change.model for change in facts.changes if change.kind == "EXTERNAL"}
-    new = list_new_columns(facts.impact)
+    new = list_new_columns_of_impact(facts.impact)
     for part in facts.impact.changed:
         if part.model in drift:
             continue

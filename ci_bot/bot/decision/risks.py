@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ci_bot.bot.policy import PolicyChange, PolicyWeighing
+from ci_bot.bot.report import describe_old_rows
 from ci_bot.protocol.apply_report import TableDiff
-from ci_bot.protocol.changed_rows import describe_old_rows
 from ci_bot.protocol.plan import (
     SEVERITIES,
     Backfill,

@@ -17,12 +17,12 @@ from ci_bot.bot.decision.risks import (
     make_risk,
     map_models_below,
 )
-from ci_bot.protocol.changed_rows import (
+from ci_bot.bot.report import (
     TAKEN_COLUMNS,
     TakenColumn,
     describe_old_rows,
     judge_past_numbers,
-    list_taken_in,
+    list_columns_taken_in,
 )
 from ci_bot.protocol.cost import executor_time
 from ci_bot.protocol.files import DEFAULT_MAX_INTERVALS
@@ -147,7 +147,7 @@ def judge_past_numbers_risk(
     """R06: rows differ, although SQLMesh's category does not say so."""
     changes = {change.model: change for change in facts.changes}
     downstream, old_rows = map_models_below(facts), describe_old_rows(facts)
-    taken = list_taken_in(facts)
+    taken = list_columns_taken_in(facts)
     yield from _describe_taken_columns(taken, changes)
     for rows in judge_past_numbers(facts).changed:
         change = changes[rows.model]

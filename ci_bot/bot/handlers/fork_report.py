@@ -26,12 +26,12 @@ from ci_bot.bot.report import (
     CommentMarkerFacts,
     CommentViewContext,
     RenderedText,
+    group_findings,
     render_review_comment,
 )
 from ci_bot.bot.sandbox import SandboxedAnswerRefusedError, check_json_of_sandboxed_worker
 from ci_bot.errors import EXIT_DONE, RequestRefused
 from ci_bot.protocol.comment import review_phase
-from ci_bot.protocol.finding_groups import group_findings
 from ci_bot.protocol.review_report import Report, Risk
 
 ARTIFACT = "ci-bot-report"

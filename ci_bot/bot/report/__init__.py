@@ -50,6 +50,14 @@ if TYPE_CHECKING:
     from ci_bot.bot.report.markdown_text import render_prose
     from ci_bot.bot.report.model import advice
     from ci_bot.bot.report.model.apply_evidence import ApplyView
+    from ci_bot.bot.report.model.changed_rows import (
+        TAKEN_COLUMNS,
+        TakenColumn,
+        describe_old_rows,
+        judge_past_numbers,
+        list_columns_taken_in,
+        list_new_columns_of_impact,
+    )
     from ci_bot.bot.report.model.context import (
         ApplyConditionView,
         ApplyRefusalView,
@@ -62,6 +70,7 @@ if TYPE_CHECKING:
         describe_baseline_in_view,
         make_baseline_notice_view,
     )
+    from ci_bot.bot.report.model.risk_groups import group_findings, group_risks
     from ci_bot.bot.report.model.sarif_log import make_sarif_view_of_report
     from ci_bot.bot.report.model.sentences import SENTENCES
     from ci_bot.bot.report.resources import find_resource
@@ -79,6 +88,15 @@ __getattr__ = open_on_demand(
     __name__,
     {
         "model.sentences": ["SENTENCES"],
+        "model.changed_rows": [
+            "TAKEN_COLUMNS",
+            "TakenColumn",
+            "describe_old_rows",
+            "judge_past_numbers",
+            "list_new_columns_of_impact",
+            "list_columns_taken_in",
+        ],
+        "model.risk_groups": ["group_findings", "group_risks"],
         "files": [
             "CANNOT_WRITE",
             "Format",

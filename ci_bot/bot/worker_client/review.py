@@ -15,6 +15,7 @@ from ci_bot.bot.decision import (
     list_risky_code_on_load,
 )
 from ci_bot.bot.policy import ChangeAuthors, PolicyWeighing, describe_stale_policy_exposures
+from ci_bot.bot.report import group_findings
 from ci_bot.bot.sandbox import FilesMissingInGit, GitFile
 from ci_bot.bot.worker_client.base_branch import compare_failed_tests_with_base_branch
 from ci_bot.bot.worker_client.client import WorkerClient
@@ -42,7 +43,6 @@ from ci_bot.bot.worker_client.team_policy import (
 )
 from ci_bot.errors import BotError, TimedOut
 from ci_bot.protocol.base import Failure, Line, name_what_does_not_load
-from ci_bot.protocol.finding_groups import group_findings
 from ci_bot.protocol.review_report import (
     Baseline,
     ModelOwners,

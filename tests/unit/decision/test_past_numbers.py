@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.decision.data_evidence import may_risk_be_cleared_by_data
-from ci_bot.protocol.changed_rows import judge_past_numbers, read_past_numbers
+from ci_bot.bot.report.model.changed_rows import judge_past_numbers, read_past_numbers
 from ci_bot.protocol.plan import Lineage
 from ci_bot.protocol.review_report import ChangedPart, Impact, IndirectModel, ReachedModel
 from tests.factories import make_report

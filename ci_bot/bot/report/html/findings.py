@@ -10,9 +10,9 @@ from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.model import policy_words
 from ci_bot.bot.report.model.context import CommentLinks, CommentViewContext
+from ci_bot.bot.report.model.risk_groups import group_risks
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.base import Sha
-from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import SEVERITIES
 from ci_bot.protocol.review_report import Report, Risk, find_owners
 from ci_bot.protocol.rules import RULES, find_rule, read_rule_page

@@ -8,7 +8,7 @@ from typing import get_args
 
 from ci_bot.bot.report import words
 from ci_bot.bot.report.model.context import CommentViewContext
-from ci_bot.protocol.finding_groups import group_risks
+from ci_bot.bot.report.model.risk_groups import group_risks
 from ci_bot.protocol.plan import TESTS_HINT
 from ci_bot.protocol.plan_identity import GivenFlags, PlanOption, Switch
 from ci_bot.protocol.review_report import Report

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from ci_bot.bot.report import words
 from ci_bot.bot.report.markdown_text import SafeMarkdown
-from ci_bot.protocol.changed_rows import list_forward_only_models, list_history_keepers
+from ci_bot.bot.report.model.changed_rows import list_forward_only_models, list_history_keepers
 from ci_bot.protocol.plan import Backfill, Cost, Work, select_tables, sum_planned_work
 from ci_bot.protocol.review_inputs import ProdRestatement
 from ci_bot.protocol.review_report import Report

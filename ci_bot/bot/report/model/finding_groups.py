@@ -10,7 +10,7 @@ from functools import cached_property
 
 from ci_bot.bot.report.markdown_text import SafeMarkdown
 from ci_bot.bot.report.model.headline import HeadlineView, Subject
-from ci_bot.protocol.finding_groups import group_risks
+from ci_bot.bot.report.model.risk_groups import group_risks
 from ci_bot.protocol.plan import SEVERITIES, Change, Severity
 from ci_bot.protocol.review_report import Report, Risk
 from ci_bot.protocol.rules import RULES

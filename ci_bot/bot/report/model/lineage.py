@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from ci_bot.bot.report.markdown_text import SafeMarkdown, make_fenced_block, one_line
+from ci_bot.bot.report.model.changed_rows import list_history_keepers
 from ci_bot.bot.report.model.finding_groups import list_reached_models
-from ci_bot.protocol.changed_rows import list_history_keepers
 from ci_bot.protocol.plan import Lineage
 from ci_bot.protocol.review_report import ChangedPart, HowChanged, Impact, ReachedModel, Report
 

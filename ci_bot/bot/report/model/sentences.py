@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 from ci_bot.bot.report import words
 from ci_bot.bot.report.markdown_text import SafeMarkdown, make_code_span, make_table_cell
+from ci_bot.bot.report.model.changed_rows import read_past_numbers
 from ci_bot.bot.report.words import list_names, quote_name
 from ci_bot.protocol.apply_report import AppliedModel, ColumnMatch, ModelAudit, Profile, TableDiff
-from ci_bot.protocol.changed_rows import read_past_numbers
 from ci_bot.protocol.cost import count_days_between
 from ci_bot.protocol.review_report import ChangedRows, PastNumbers, Report
 

@@ -28,6 +28,7 @@ from ci_bot.bot.report.model.lineage import (
     list_impact_row_views,
     list_models_that_read_nothing,
 )
+from ci_bot.bot.report.model.risk_groups import group_risks
 from ci_bot.bot.report.words import (
     describe_options,
     find_plan_option,
@@ -35,7 +36,6 @@ from ci_bot.bot.report.words import (
     unify_model_names_in_text,
 )
 from ci_bot.protocol.base import Failure, name_what_does_not_load
-from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import Change, ModelRange, Restatement, select_tables
 from ci_bot.protocol.review_inputs import ModelExecution
 

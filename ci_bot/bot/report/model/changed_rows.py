@@ -45,7 +45,7 @@ _OLD_ROWS_CHANGE = {
 _OLD_ROWS_CHANGE["SCD_TYPE_2_BY_TIME"] = _OLD_ROWS_CHANGE["SCD_TYPE_2"]
 
 
-def old_rows_sentence(kind: str, *, insert_overwrite: bool = False) -> str | None:
+def describe_old_rows_of_kind(kind: str, *, insert_overwrite: bool = False) -> str | None:
     """Describes what prod's next runs do with old rows after a forward-only change of this kind.
 
     Returns None if the old rows stay, and for kinds that hold none (`COMPUTED_WHOLE`). SQLMesh
@@ -77,7 +77,7 @@ def list_forward_only_models(report: Report | ReviewFacts) -> frozenset[str]:
         item.model
         for item in report.backfill
         if item.preview
-        and (item.action == "incremental" or old_rows_sentence(item.kind) is not None)
+        and (item.action == "incremental" or describe_old_rows_of_kind(item.kind) is not None)
         and item.model not in again
     }
     return frozenset(found | previews)
@@ -93,7 +93,7 @@ def describe_old_rows(report: Report | ReviewFacts) -> dict[str, str]:
     found = {}
     for model in list_forward_only_models(report) & kinds.keys():
         kind, overwrites = kinds[model]
-        sentence = old_rows_sentence(kind, insert_overwrite=overwrites)
+        sentence = describe_old_rows_of_kind(kind, insert_overwrite=overwrites)
         if sentence is not None:
             found[model] = sentence
     return found
@@ -141,7 +141,7 @@ def judge_past_numbers(facts: ReviewFacts | Report) -> PastNumbers:
         rows
         for change in sorted(own, key=lambda change: change.model)
         if change.change == "direct" and change.model not in kept | same
-        for rows in [_describe_changed_rows(change, parts.get(change.model))]
+        for rows in [_judge_rows_of_change(change, parts.get(change.model))]
         if rows is not None
         # The data that prod's next runs load decides which old rows they reach.
         for rows in [
@@ -150,8 +150,8 @@ def judge_past_numbers(facts: ReviewFacts | Report) -> PastNumbers:
     ]
     lead = {item.model for item in changed}
     is_followed = lead <= parts.keys()
-    taken = {one.reader.model: one for one in list_taken_in(facts)}
-    changed += [_describe_reader_rows(one) for one in taken.values()]
+    taken = {one.reader.model: one for one in list_columns_taken_in(facts)}
+    changed += [_judge_rows_of_reader(one) for one in taken.values()]
     changed.sort(key=lambda item: item.model)
     lead = {item.model for item in changed}
     read = [part for model in lead for part in parts.get(model, ()) if part.how != "added"]
@@ -186,12 +186,12 @@ class TakenColumn:
     reader: ReachedModel
 
 
-def list_new_columns(impact: Impact) -> set[str | None]:
+def list_new_columns_of_impact(impact: Impact) -> set[str | None]:
     """Lists the names of all new columns; a reader that only passes one on has the same name."""
     return {part.column for part in impact.changed if part.how == "added"}
 
 
-def list_taken_in(facts: ReviewFacts | Report) -> list[TakenColumn]:
+def list_columns_taken_in(facts: ReviewFacts | Report) -> list[TakenColumn]:
     """Lists new columns that change what models below gave before.
 
     For SQLMesh they are only an addition. But `SELECT DISTINCT *`, a set operation or `STRUCT(*)`
@@ -199,7 +199,7 @@ def list_taken_in(facts: ReviewFacts | Report) -> list[TakenColumn]:
     star at the end of a query only passes the column on.
     """
     changes = {change.model: change for change in facts.changes if not change.from_base}
-    new = list_new_columns(facts.impact)
+    new = list_new_columns_of_impact(facts.impact)
     # For these it is known already what happens to their old rows.
     others = {part.model for part in facts.impact.changed if part.how != "added"}
     others |= list_history_keepers(facts)
@@ -218,7 +218,7 @@ def list_taken_in(facts: ReviewFacts | Report) -> list[TakenColumn]:
     return found
 
 
-def _describe_reader_rows(taken: TakenColumn) -> ChangedRows:
+def _judge_rows_of_reader(taken: TakenColumn) -> ChangedRows:
     return ChangedRows.model_construct(
         model=taken.reader.model,
         columns=taken.reader.columns,
@@ -227,7 +227,7 @@ def _describe_reader_rows(taken: TakenColumn) -> ChangedRows:
     )
 
 
-def _describe_changed_rows(change: Change, parts: list[ChangedPart] | None) -> ChangedRows | None:
+def _judge_rows_of_change(change: Change, parts: list[ChangedPart] | None) -> ChangedRows | None:
     """Describes which rows of an edited model get other values; None if none do."""
     if change.category in _REUSES or change.kind == "EXTERNAL":
         return None  # the declaration of an external table moves no row of it

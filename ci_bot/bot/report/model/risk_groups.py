@@ -30,7 +30,7 @@ def group_risks(risks: Iterable[Risk]) -> list[tuple[Risk, ...]]:
     """Groups findings by rule, weight and reason of that weight, in the order of the first ones."""
     groups: dict[object, list[Risk]] = {}
     for risk in risks:
-        groups.setdefault(_make_finding_group_key(risk), []).append(risk)
+        groups.setdefault(_make_risk_group_key(risk), []).append(risk)
     return [tuple(group) for group in groups.values()]
 
 
@@ -39,7 +39,7 @@ def group_findings(risks: Iterable[Risk]) -> list[FindingGroup]:
     return [_make_finding_group(group) for group in group_risks(risks)]
 
 
-def _make_finding_group_key(risk: Risk) -> object:
+def _make_risk_group_key(risk: Risk) -> object:
     weighed = risk.weighed.model_dump_json() if risk.weighed else None
     alone = risk.rule in EACH_ALONE
     place = (risk.model, risk.path, risk.line, risk.subject) if alone else None
