@@ -1,4 +1,4 @@
-"""What a run may be asked to do, with all that its event says of it."""
+"""What an event may ask a run to do, with all that the event says about it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class _AnyActivity:
-    """What holds for most activities."""
+    """The base of all activities, with the usual values."""
 
-    # Whether it leaves the files of a report in the workspace.
+    # Whether it writes the files of a report into the workspace.
     writes_report: ClassVar[bool] = True
 
     @property
@@ -27,12 +27,13 @@ class _AnyActivity:
 
 @dataclass(frozen=True, kw_only=True)
 class Review(_AnyActivity):
-    """Explain a pull request. Shas and branches are None if only its number is known.
+    """The activity that explains a pull request; shas and branches can be None.
 
-    `untrusted` says in a sentence why there are no secrets and no comment; None if there are.
-    `comment` is whether the report may be written to the pull request. `onto_default` is whether
-    the event says that it is to be merged into the default branch. `retargeted`: it was given
-    another base branch, and its merge commit may still be that with the former one.
+    They are None if only the number is known. `untrusted` says in a sentence why there are no
+    secrets and no comment; None if there are. `comment` is whether the report may be written to the
+    pull request. `onto_default` is whether the event says that it will be merged into the default
+    branch. `retargeted` is whether its base branch was changed; then its merge commit may still be
+    the one with the former base.
     """
 
     number: int | None
@@ -52,16 +53,16 @@ class Review(_AnyActivity):
 
     @property
     def was_dispatched(self) -> bool:
-        """Whether somebody started it by hand: no event vouches for what is checked out."""
+        """Whether a person started it: then no event proves what is checked out."""
         return self.head_sha is None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Apply(_AnyActivity):
-    """Build the environment of a pull request.
+    """The activity that builds the environment of a pull request.
 
-    `comment_id` is the comment that asked, to be read and judged again; without one it is `command`
-    that counts, and the permission of `requested_by`.
+    `comment_id` is the comment that asked, which is read and checked again. Without one, `command`
+    and the permission of `requested_by` count.
     """
 
     number: int
@@ -72,7 +73,7 @@ class Apply(_AnyActivity):
 
 @dataclass(frozen=True, kw_only=True)
 class Accept(_AnyActivity):
-    """Write down that the owner of a model accepts a finding: what, and who, the comment says."""
+    """The activity that records an owner's acceptance of a finding; the comment names both."""
 
     number: int
     comment_id: int
@@ -80,7 +81,7 @@ class Accept(_AnyActivity):
 
 @dataclass(frozen=True, kw_only=True)
 class Restate(_AnyActivity):
-    """Write down what prod is to build again after the merge: what, and who, the comment says."""
+    """The activity that records a restatement of prod; the comment says who asks, and for what."""
 
     number: int
     comment_id: int
@@ -88,8 +89,10 @@ class Restate(_AnyActivity):
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate(_AnyActivity):
-    """Say what building the environment will cost. For `comment_id` and `requested_by` see
-    `Apply`."""
+    """The activity that says what building the environment will cost.
+
+    For `comment_id` and `requested_by` see `Apply`.
+    """
 
     number: int
     requested_by: str
@@ -98,11 +101,11 @@ class Estimate(_AnyActivity):
 
 @dataclass(frozen=True, kw_only=True)
 class Cleanup(_AnyActivity):
-    """Remove the environment of a pull request. None means: ask GitHub.
+    """The activity that removes a pull request's environment. None means: ask GitHub.
 
     `closed` is True if the event itself says that the pull request is closed. `has_secrets` is
-    False in a run that GitHub starts without secrets (`pull_request` of a fork or of Dependabot):
-    if the state is out of reach then, the sweep finishes the job.
+    False in a run that GitHub starts without secrets (`pull_request` of a fork or of Dependabot).
+    If such a run cannot reach the state, the sweep finishes the job.
     """
 
     number: int
@@ -119,13 +122,13 @@ class Cleanup(_AnyActivity):
 
     @property
     def was_dispatched(self) -> bool:
-        """Whether somebody started it by hand, perhaps for a pull request that is open."""
+        """Whether a person started it, perhaps for a pull request that is open."""
         return self.closed is None
 
 
 @dataclass(frozen=True)
 class Sweep(_AnyActivity):
-    """Find and remove environments whose pull request is closed."""
+    """The activity that finds and removes environments of closed pull requests."""
 
     number: ClassVar[None] = None
     writes_report: ClassVar[bool] = False
@@ -133,7 +136,7 @@ class Sweep(_AnyActivity):
 
 @dataclass(frozen=True)
 class Drift(_AnyActivity):
-    """Compare prod with the default branch, and say what differs in one issue."""
+    """The activity that compares prod with the default branch, and reports it in an issue."""
 
     number: ClassVar[None] = None
     writes_report: ClassVar[bool] = False
@@ -141,7 +144,7 @@ class Drift(_AnyActivity):
 
 @dataclass(frozen=True, kw_only=True)
 class Doctor(_AnyActivity):
-    """Say what the other activities would miss. `branch` is the one that it was started on."""
+    """The activity that says what the others would lack; `branch` is where it was started."""
 
     number: ClassVar[None] = None
     writes_report: ClassVar[bool] = False
@@ -151,7 +154,7 @@ class Doctor(_AnyActivity):
 
 @dataclass(frozen=True, kw_only=True)
 class CommentCommand(_AnyActivity):
-    """Check who asked, answer, and start the workflow that does what the comment asks for.
+    """The activity that checks who asked, answers, and starts the workflow for a comment's command.
 
     That workflow runs on `default_branch`; None if the event does not name it.
     """
@@ -165,7 +168,7 @@ class CommentCommand(_AnyActivity):
 
 @dataclass(frozen=True, kw_only=True)
 class PostForkReport(_AnyActivity):
-    """Post the report that a run without write permission left as an artifact."""
+    """The activity that posts a report from the artifact of a run without write permission."""
 
     number: ClassVar[None] = None
 
@@ -178,7 +181,7 @@ class PostForkReport(_AnyActivity):
 
 @dataclass(frozen=True)
 class NothingToDo(_AnyActivity):
-    """Nothing to do, and why: one sentence for a notice."""
+    """The activity of an event that asks for nothing; `reason` is one sentence for a notice."""
 
     number: ClassVar[None] = None
 
@@ -201,11 +204,11 @@ Activity = (
 )
 
 
-# What the image for reviews cannot do: it has neither Java nor Spark.
+# What the image for reviews cannot do, because it has neither Java nor Spark.
 
 
-# Each of them asks Spark, builds with it or removes with it. A review may have to, too, for a
-# project's unit tests; only the worker knows.
+# Each of them queries Spark, builds with it or removes with it. A review may also need Spark for a
+# project's unit tests; only the worker knows that.
 _ON_SPARK = {
     Apply: "An apply",
     Estimate: "An estimate",
@@ -215,10 +218,10 @@ _ON_SPARK = {
 
 
 def check_image_has_spark_for_activity(activity: Activity, *, has_spark: bool) -> None:
-    """Whether this image can do what was asked for.
+    """Checks that this image can do the activity.
 
     Raises:
-        BadInput: it needs Spark, and there is none.
+        BadInput: it needs Spark, and this image has none.
     """
     name = _ON_SPARK.get(type(activity))
     if name and not has_spark:

@@ -1,30 +1,30 @@
-"""Which activity an event asks for. All branching on events lives here. Pure, and fast to import.
+"""Chooses the activity that an event asks for; only here code branches on events. Pure and fast.
 
-The rules, one after the other:
+The rules, in this order:
 
-- `pull_request` opened, synchronize, reopened, ready_for_review, and edited where the edit gave it
-  another base branch: **review**. For a fork or Dependabot GitHub gives the run no secrets and a
+- `pull_request` opened, synchronize, reopened, ready_for_review, and edited if that changed its
+  base branch: **review**. For a fork or Dependabot GitHub gives the run no secrets and a
   read-only token, so the review works from the base branch and writes no comment; it leaves its
-  report for a `workflow_run` to post.
-- `pull_request` or `pull_request_target` closed, merged or not: **cleanup**, and never anything
-  else, whatever `mode` says.
+  report, and a `workflow_run` posts it.
+- `pull_request` or `pull_request_target` closed, merged or not: **cleanup**, and never another
+  activity, whatever `mode` says.
 - `pull_request_target` with any other action: refused. It would load the pull request's code beside
-  the base repository's secrets; `pull_request` is the trigger that is safe.
+  the base repository's secrets; `pull_request` is the safe trigger.
 - `workflow_dispatch`: **apply** of a pull request by its number; `mode` may ask for review, probe,
   estimate, accept, restate, cleanup, sweep, drift or doctor instead. The last three need no number,
-  and only accept and restate need a comment. A **review** has a workflow of its own, where `mode`
-  is written in the file: whoever starts a workflow that applies may not turn it into a review,
-  which would run with the credentials of an apply.
-- `issue_comment` created on a pull request, by a person, whose first line is a command:
-  **command**. Edited, deleted, a bot's, or no command: skipped without asking GitHub anything.
-  On a closed pull request only `cleanup` is served, to finish what was left over.
-- `schedule`: **sweep**, or **drift** where `mode` says so.
+  and only accept and restate need a comment. A **review** has a workflow of its own, whose file
+  contains `mode`: a person who starts a workflow that applies must not turn it into a review,
+  because that would run with the credentials of an apply.
+- `issue_comment` created on a pull request, by a person, with a command as its first line:
+  **command**. If it was edited or deleted, is a bot's, or has no command, it is skipped without a
+  request to GitHub. On a closed pull request only `cleanup` is allowed, to finish what is left.
+- `schedule`: **sweep**, or **drift** if `mode` says so.
 - `workflow_run` completed, of a review of a fork or of Dependabot: **post its report**.
 - `merge_group`: **review** of the queue's merge commit, without a comment.
-- Anything else is skipped with a reason, and that is a success.
+- Any other event is skipped with a reason, and that is a success.
 
-`mode` narrows, it never widens: where it names another activity than the event's own the run is
-skipped with that reason, and if it can never fit the event it is a configuration error.
+`mode` can only narrow. If it names another activity than the event's own, the run is skipped with
+that reason; if it can never fit the event, it is a configuration error.
 """
 
 from __future__ import annotations
@@ -63,24 +63,24 @@ from ci_bot.bot.actions.inputs import ActionInputs, Mode, describe_wrong_input_v
 from ci_bot.errors import BadInput, RequestRefused
 
 REVIEWED_ACTIONS = frozenset({"opened", "synchronize", "reopened", "ready_for_review"})
-# A workflow_run names no author. Dependabot's branches are recognised by their prefix here, and the
-# author is looked at again when the report is posted.
+# A workflow_run names no author. Dependabot's branches are recognised here by their prefix; the
+# author is checked when the report is posted.
 _DEPENDABOT_BRANCH = "dependabot/"
 
 
 def choose_activity(  # noqa: PLR0911 - one return per event
     event: Event, inputs: ActionInputs, *, actor: str | None = None
 ) -> Activity:
-    """The activity that `event` asks for, by the rules above.
+    """Returns the activity that `event` asks for, by the rules above.
 
     Args:
-        inputs: `pr_number`, `plan_id` and `comment_id` are for `workflow_dispatch`; where one is
-            not given, the dispatch's own input of that name counts.
-        actor: The login of the triggering actor; without it the event's sender is taken.
+        inputs: `pr_number`, `plan_id` and `comment_id` are for `workflow_dispatch`; if one is not
+            given, the dispatch's own input of that name counts.
+        actor: The login of the triggering actor; if it is None, the event's sender counts.
 
     Raises:
-        BadInput: The trigger is not safe, the mode cannot fit it, or the number is missing.
-        Refused: A review is asked of a workflow that holds the credentials of an apply.
+        BadInput: the trigger is not safe, the mode cannot fit it, or the number is missing.
+        RequestRefused: a review is requested in a workflow that has the credentials of an apply.
     """
     match event:
         case PullRequestEvent():
@@ -222,7 +222,7 @@ _BY_OWNERS: Mapping[str, tuple[type[Accept | Restate], str]] = {
 
 
 def _choose_activity_for_owner(mode: Mode, number: int, comment_id: int | None) -> Activity:
-    """What the comment of an owner decides, which alone says who and what."""
+    """Returns the activity that an owner's comment asks for; only the comment says who and what."""
     kind, hint = _BY_OWNERS[mode]
     if comment_id is None:
         raise BadInput(
@@ -303,7 +303,7 @@ def _check_mode_input_fits_event(mode: Mode, allowed: set[Mode], trigger: str) -
 
 
 def _read_plan_id_input(inputs: Mapping[str, str]) -> str | None:
-    """The dispatch's input of that name; None where it is not given."""
+    """Reads the dispatch's input `plan-id`; None if it is not given."""
     text = inputs.get("plan-id", "")
     if not text.strip():
         return None
@@ -317,7 +317,7 @@ def _read_plan_id_input(inputs: Mapping[str, str]) -> str | None:
 
 
 def _parse_positive_number_input(inputs: Mapping[str, str], name: str) -> int | None:
-    """A dispatch input as a positive whole number; None where it is not given."""
+    """Reads a dispatch input as a positive whole number; None if it is not given."""
     text = inputs.get(name, "").strip()
     if not text:
         return None
@@ -332,5 +332,5 @@ def _parse_positive_number_input(inputs: Mapping[str, str], name: str) -> int | 
 
 
 def _clean_github_name(text: str) -> str:
-    """A name that GitHub sent, fit for a notice."""
+    """Returns a name that GitHub sent, cleaned for a notice."""
     return "".join(letter for letter in text if letter.isalnum() or letter in "_-")[:50]

@@ -1,6 +1,6 @@
-"""Comment commands: text of a pull request comment -> what its author asks for. Pure.
+"""Comment commands: from a pull request comment to what its author asks for. Pure.
 
-The grammar, on the comment's first line and nowhere else:
+The grammar, for the comment's first line only:
 
     /sqlmesh plan
     /sqlmesh apply <plan-id> [--override "reason"] [--probe]
@@ -12,11 +12,10 @@ The grammar, on the comment's first line and nowhere else:
     /sqlmesh status
     /sqlmesh help
 
-`/sqlmesh` and the verb may be written in capitals, and up to three blanks may stand before them:
-more make the line a block of code. The example workflow's job-level `if` looks at the same
-characters (`startsWith` ignores case, too), so a comment that only mentions a command never starts
-a job, and one that starts a job gets its answer. The lines below the first are free text for
-people.
+`/sqlmesh` and the verb may be written in capitals, with up to three blanks before them: more blanks
+make the line a block of code. The job-level `if` of the example workflow checks the same characters
+(`startsWith` also ignores case). So a comment that only mentions a command never starts a job, and
+one that starts a job gets its answer. The lines below the first are free text for people.
 """
 
 from __future__ import annotations
@@ -30,35 +29,36 @@ PREFIX = "/sqlmesh"
 LONGEST_LINE = 1_000
 LONGEST_REASON = 300
 
-# ASCII: a letter that only looks like one of these, or folds to one, begins no command.
+# ASCII: a letter that only looks like one of these, or has one as its lower case, is no beginning.
 _BEGINNING = re.compile(rf" {{0,3}}{PREFIX}", re.IGNORECASE | re.ASCII)
 _RULE = re.compile(r"[A-Za-z0-9-]{1,100}")
 _OTHER_BLANK = "A blank in the line is not an ordinary one. Type it again."
 _ACCEPTED = 3  # words after the verb
-# Words after the verb: a model, at most two dates, and the reason.
+# The number of words after the verb: a model, at most two dates, and the reason.
 _RESTATED = range(2, 5)
 _LONGEST_DATE = 40
-# The last words are the reason. Whoever forgets it must not get all of history for a date.
+# The last word is the reason. If somebody forgets it, a date must not count as the reason: then
+# prod would build all of history.
 _DATE = re.compile(r"[\d\s:.TZ+-]+|today|yesterday|now|.* ago", re.IGNORECASE | re.ASCII)
 _PLAN_ID = re.compile(r"[0-9a-f]{8,64}")
-# A word, or text in double quotes; phones turn the straight quotes into typographic ones.
+# A word, or text in double quotes; phones replace straight quotes by typographic ones.
 _TOKEN = re.compile(r'[ \t]*(?:["“”](?P<quoted>[^"“”]*)["“”]|(?P<word>[^\s"“”]+))(?=[ \t]|\Z)')
 
 
 @dataclass(frozen=True)
 class PlanCommand:
-    """Plan this pull request again."""
+    """The command to plan this pull request again."""
 
     verb: Literal["plan"] = "plan"
 
 
 @dataclass(frozen=True)
 class ApplyCommand:
-    """Apply the plan of this id (8 to 64 hexadecimal digits, lower case).
+    """The command to apply the plan of this id (8 to 64 hexadecimal digits, lower case).
 
-    A comment names one. Somebody who starts the workflow need not; then it is the plan that the
-    bot's comment shows. `override` is the reason for going ahead although the decision is No-Go.
-    `probe`: build the newest batch of models, say what the whole plan will cost, and stop.
+    A comment names an id. A person who starts the workflow need not; then the plan in the bot's
+    comment counts. `override` is the reason to apply in spite of a No-Go. With `probe` it builds
+    the newest batch of models, says what the whole plan will cost, and stops.
     """
 
     plan_id: str | None = None
@@ -69,14 +69,14 @@ class ApplyCommand:
 
 @dataclass(frozen=True)
 class EstimateCommand:
-    """Say what building the reviewed plan will cost, and build nothing."""
+    """The command to say what building the reviewed plan will cost; it builds nothing."""
 
     verb: Literal["estimate"] = "estimate"
 
 
 @dataclass(frozen=True)
 class AcceptCommand:
-    """Accept the findings of a rule on a model, as its owner, for a reason."""
+    """The command to accept the findings of a rule on a model, as its owner, for a reason."""
 
     rule: str
     model: str
@@ -86,9 +86,10 @@ class AcceptCommand:
 
 @dataclass(frozen=True)
 class RestateCommand:
-    """Let prod build a model again after the merge, as its owner, for a reason.
+    """The command to let prod build a model again after the merge, as its owner, for a reason.
 
-    `start` and `end` are dates as SQLMesh reads them. Without a reason it is taken back.
+    `start` and `end` are dates as SQLMesh reads them. Without a reason, the restatement is taken
+    back.
     """
 
     model: str
@@ -100,21 +101,21 @@ class RestateCommand:
 
 @dataclass(frozen=True)
 class CleanupCommand:
-    """Remove this pull request's environment."""
+    """The command to remove this pull request's environment."""
 
     verb: Literal["cleanup"] = "cleanup"
 
 
 @dataclass(frozen=True)
 class StatusCommand:
-    """Say what the environment and the last plan are."""
+    """The command to say what the environment and the last plan are."""
 
     verb: Literal["status"] = "status"
 
 
 @dataclass(frozen=True)
 class HelpCommand:
-    """Explain the commands. `problem` says what was wrong with the line, in words of ours only."""
+    """The command to explain the commands; `problem` says, in our words, what was wrong."""
 
     problem: str | None = None
     verb: Literal["help"] = "help"
@@ -145,10 +146,10 @@ USAGE = (
 
 
 def parse_comment_command(body: str) -> CommandLine | None:  # noqa: PLR0911 - one return per rule
-    """The command in a comment's first line; None if the comment is no command.
+    """Parses the command in a comment's first line; None if the comment is no command.
 
-    A line that starts like a command and is none becomes `Help`, so that its author gets an answer.
-    The problem it names repeats nothing of the comment, because that text is untrusted.
+    A line that starts like a command but is none gives `HelpCommand`, so that its author gets an
+    answer. The named problem repeats no text of the comment, because that is untrusted.
     """
     line = find_first_line_of_comment_command(body)
     beginning = _BEGINNING.match(line)
@@ -156,7 +157,8 @@ def parse_comment_command(body: str) -> CommandLine | None:  # noqa: PLR0911 - o
         return None
     given = line[beginning.end() :]
     if given and given[0] not in " \t":
-        # As no-break spaces, which phones and word processors write: nobody can see what is wrong.
+        # For example no-break spaces, which phones and word processors write: nobody can see the
+        # fault.
         return None if given[0].isprintable() else HelpCommand(_OTHER_BLANK)
     if len(line) > LONGEST_LINE:
         return HelpCommand(f"The line is longer than {LONGEST_LINE} characters.")
@@ -186,7 +188,7 @@ def parse_comment_command(body: str) -> CommandLine | None:  # noqa: PLR0911 - o
 
 
 def find_first_line_of_comment_command(body: str) -> str:
-    """The comment's first line without its line end and trailing blanks (GitHub sends CR LF)."""
+    """Returns a comment's first line, without line end (GitHub sends CR LF) and trailing blanks."""
     return re.split(r"[\r\n]", body, maxsplit=1)[0].rstrip(" \t")
 
 
@@ -282,12 +284,12 @@ _WITH_ARGUMENTS: dict[str, Callable[[list[str]], CommandLine]] = {
 
 
 def _make_visible_line(text: str) -> str:
-    """The text as one line, without what reorders or hides its neighbours in a comment or log."""
+    """Returns the text as one line, without characters that reorder or hide others."""
     return "".join(letter if letter.isprintable() else " " for letter in text).strip()
 
 
 def _split_tokens(text: str) -> list[str] | None:
-    """The words of a line; quotes hold one together. None if the quotes do not match up."""
+    """Splits a line into words; quotes keep several together. None if a quote is not closed."""
     tokens: list[str] = []
     position, text = 0, text.rstrip(" \t")
     while position < len(text):

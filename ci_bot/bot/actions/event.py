@@ -2,8 +2,8 @@
 
 GitHub writes the payload of the event that started a workflow to a JSON file
 (https://docs.github.com/en/webhooks/webhook-events-and-payloads). Only what a decision needs is
-read. Whatever the JSON holds, the outcome is one of the records below or `BadInput` with the path
-of the key that is missing or wrong: no `KeyError` escapes.
+Only what a decision needs is read. For any JSON, the result is one of the records below, or
+`BadInput` with the path of the missing or wrong key: no `KeyError` escapes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 EVENT_FILE_HINT = "GITHUB_EVENT_PATH must name the file that GitHub wrote for this run."
 
-# A cursor over the event file's JSON that names the place of everything that is wrong. Pure.
+# A cursor over the event file's JSON; its errors name the place of the fault. Pure.
 
 
 T = TypeVar("T")
@@ -34,17 +34,17 @@ _REPOSITORY = re.compile(
 
 
 def is_repository_in_event(text: str) -> bool:
-    """Whether `text` is an `owner/name` that can be put into a path as it is."""
+    """Whether `text` is an `owner/name` that is safe in a path as it is."""
     return _REPOSITORY.fullmatch(text) is not None
 
 
 def is_sha_in_event(text: str) -> bool:
-    """Whether `text` is a commit's whole id."""
+    """Whether `text` is the whole id of a commit."""
     return _SHA.fullmatch(text) is not None
 
 
 class EventPayloadNode:
-    """A place in the payload that knows its path, so that every complaint can name it."""
+    """A value in the payload that knows its path, so that every error can name it."""
 
     def __init__(self, value: object, path: str, event: str) -> None:
         self.value = value
@@ -52,21 +52,29 @@ class EventPayloadNode:
         self.event = event
 
     def get_child(self, key: str) -> EventPayloadNode:
-        """The value at `key`; a complaint if there is none. Null counts as a value."""
+        """Returns the value at `key`; null counts as a value.
+
+        Raises:
+            BadInput: there is no such key.
+        """
         below = f"{self.path}.{key}" if self.path else key
         if not isinstance(self.value, Mapping) or key not in self.value:
             raise self._make_error(f"The event file of this {self.event} run lacks `{below}`.")
         return EventPayloadNode(self.value[key], below, self.event)
 
     def get_node(self, path: str) -> EventPayloadNode:
-        """The value at a dotted path below this one."""
+        """Returns the value at a dotted path below this one.
+
+        Raises:
+            BadInput: a key of the path is missing.
+        """
         node = self
         for key in path.split("."):
             node = node.get_child(key)
         return node
 
     def read_optional(self, path: str, read: Callable[[EventPayloadNode], T]) -> T | None:
-        """What `read` makes of the value at `path`; None if something on the way is absent."""
+        """Returns the result of `read` for the value at `path`; None if any part is absent."""
         node = self
         for key in path.split("."):
             if not isinstance(node.value, Mapping) or node.value.get(key) is None:
@@ -122,7 +130,7 @@ class EventPayloadNode:
         )
 
 
-GHOST = "ghost"  # GitHub's name for the author of what a deleted account left behind
+GHOST = "ghost"  # GitHub's name for the author of something whose account was deleted
 DEPENDABOT = "dependabot[bot]"
 _MERGE_QUEUE_REF = re.compile(r"refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,18})-[0-9a-f]{40}")
 
@@ -131,9 +139,9 @@ _MERGE_QUEUE_REF = re.compile(r"refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,18})
 class PullRequestEvent:
     """`pull_request` or `pull_request_target`.
 
-    `merge_sha` is GitHub's test merge commit where the run was started on it, else what the payload
-    says (which may be from before the last push), else None. `retargeted` is whether the edit that
-    this event tells of gave the pull request another base branch.
+    `merge_sha` is GitHub's test merge commit if the run was started on it, else the payload's
+    (which may be from before the last push), else None. `retargeted` is whether the edit in this
+    event changed the base branch.
     """
 
     name: str
@@ -155,21 +163,21 @@ class PullRequestEvent:
 
     @property
     def is_fork(self) -> bool:
-        """Whether the head lives in another repository, or in one that is gone."""
+        """Whether the head is in another repository, or in one that was deleted."""
         return not is_same_repository_in_event(self.head_repository, self.repository)
 
     @property
     def is_dependabot(self) -> bool:
-        """Whether Dependabot opened it. The author decides, not who triggered the run last."""
+        """Whether Dependabot opened it; the author counts, not the account that started the run."""
         return self.author == DEPENDABOT
 
     @property
     def has_secrets(self) -> bool:
-        """Whether GitHub gives this run the repository's secrets and a token that writes.
+        """Whether GitHub gives this run the repository's secrets and a token that can write.
 
         A `pull_request` of a fork or of Dependabot gets neither. `pull_request_target` gets both
-        for everybody, because it runs the default branch's workflow and none of their code; only
-        if Dependabot itself closes its pull request the token is read-only anyway.
+        for everybody, because it runs the default branch's workflow and none of their code; only if
+        Dependabot itself closes its pull request, the token can just read.
         https://docs.github.com/en/code-security/dependabot/troubleshooting-dependabot/troubleshooting-dependabot-on-github-actions
         """
         return self.name == "pull_request_target" or not (self.is_fork or self.is_dependabot)
@@ -177,7 +185,7 @@ class PullRequestEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class DispatchEvent:
-    """`workflow_dispatch`. The inputs' names have dashes, whatever the workflow spells."""
+    """`workflow_dispatch`. The inputs' names have dashes, also if the workflow uses underscores."""
 
     repository: str | None
     ref: str | None
@@ -203,7 +211,7 @@ class CommentEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleEvent:
-    """`schedule`: the nightly run. Its payload holds nothing that is needed."""
+    """`schedule`: the nightly run. Its payload has nothing that we need."""
 
     cron: str | None
 
@@ -223,13 +231,13 @@ class WorkflowRunEvent:
 
     @property
     def is_fork(self) -> bool:
-        """Whether the code of that run came from another repository, or from one that is gone."""
+        """Whether the code of that run came from another repository, or from a deleted one."""
         return not is_same_repository_in_event(self.head_repository, self.repository)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MergeGroupEvent:
-    """`merge_group`: a merge queue asks for its checks. The number is that of the last PR in it."""
+    """`merge_group`: a merge queue asks for its checks. `number` is that of the last PR in it."""
 
     action: str
     repository: str
@@ -242,7 +250,7 @@ class MergeGroupEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class OtherEvent:
-    """An event that nothing here serves."""
+    """An event for which nothing is done here."""
 
     name: str
     action: str | None
@@ -265,15 +273,15 @@ def is_same_repository_in_event(one: str | None, other: str | None) -> bool:
 
 
 def read_github_event(name: str, text: str, *, sha: Sha | None = None) -> Event:
-    """The event `name` from the text of its event file.
+    """Reads the event `name` from the text of its event file.
 
     Args:
         name: `GITHUB_EVENT_NAME`.
         text: The content of the file at `GITHUB_EVENT_PATH`.
-        sha: `GITHUB_SHA`, which is the test merge commit where the event is `pull_request`.
+        sha: `GITHUB_SHA`, which is the test merge commit if the event is `pull_request`.
 
     Raises:
-        BadInput: The text is no JSON, or a key that is needed is missing or has a wrong value.
+        BadInput: the text is no JSON, or a needed key is missing or has a wrong value.
     """
     try:
         payload = json.loads(text)
@@ -287,7 +295,7 @@ def read_github_event(name: str, text: str, *, sha: Sha | None = None) -> Event:
 
 
 def parse_github_event(name: str, payload: object, *, sha: Sha | None = None) -> Event:
-    """The event `name` from its payload; see `read_github_event`."""
+    """Reads the event `name` from its payload; see `read_github_event`."""
     parser = _PARSERS.get(name)
     root = EventPayloadNode(payload, "", name)
     if parser is None:
@@ -320,7 +328,7 @@ def _read_pull_request_event(root: EventPayloadNode, sha: Sha | None) -> PullReq
         merged=pull.read_optional("merged", EventPayloadNode.read_flag) or False,
         sender=root.read_optional("sender.login", EventPayloadNode.read_name) or GHOST,
         default_branch=root.read_optional("repository.default_branch", EventPayloadNode.read_name),
-        # An edit of title or text has `changes` of its own, without this key.
+        # After an edit of title or text, `changes` exists, too, but without this key.
         retargeted=action == "edited"
         and root.read_optional("changes.base", _read_dispatch_value) is not None,
     )
@@ -336,7 +344,7 @@ def _read_dispatch_event(root: EventPayloadNode, _: str | None) -> DispatchEvent
 
 
 def _read_dispatch_inputs(node: EventPayloadNode) -> dict[str, str]:
-    """Dispatch inputs as text: GitHub sends switches as JSON booleans or as the words for them."""
+    """Returns dispatch inputs as text: GitHub sends switches as JSON booleans or as words."""
     if not isinstance(node.value, Mapping):
         raise node.make_type_error("a JSON object")
     return {
@@ -354,7 +362,7 @@ def _read_comment_event(root: EventPayloadNode, _: str | None) -> CommentEvent:
         action=root.get_child("action").read_name(),
         repository=root.get_node("repository.full_name").read_repository(),
         number=issue.get_child("number").read_positive(),
-        # GitHub adds this object to an issue that is a pull request, and says nothing otherwise.
+        # GitHub adds this object only to an issue that is a pull request.
         on_pull_request=isinstance(
             issue.read_optional("pull_request", _read_dispatch_value), Mapping
         ),

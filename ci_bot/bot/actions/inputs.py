@@ -1,11 +1,11 @@
-"""What a run was given: inputs and options as typed values, the runner's variables. Pure and fast.
+"""The settings of a run: inputs and options as typed values, the runner's variables. Pure and fast.
 
-A parser takes the text of an input, or of the option of the same name, and gives the value, or
-raises ValueError with what would be right, to follow the name: "must be a whole number".
+A parser takes the text of an input, or of the option with the same name, and returns the value. Or
+it raises ValueError with the right form, to follow the name: "must be a whole number".
 
-Inputs keep the CLI's names; action.yml hands each to `CI_BOT_<NAME>`, so that a test can hold
-action.yml, this module and docs/reference.md together. All problems come in one message, before
-anything is done.
+Inputs have the names of the CLI's options. action.yml passes each as `CI_BOT_<NAME>`, so that a
+test can compare action.yml, this module and docs/reference.md. One message names all problems,
+before anything is done.
 """
 # ruff: noqa: RUF009 - `_declare_input` gives a dataclass field, which the rule cannot see
 
@@ -30,32 +30,32 @@ if TYPE_CHECKING:
 _EMPTY = "must not be empty"
 
 Parse = Callable[[str], Any]
-# From which finding on a review fails the check.
+# The least severe finding that fails the check of a review.
 FailOn = Literal["blocker", "high", "never"]
 # Whether a terminal gets colours.
 Color = Literal["auto", "always", "never"]
 
 LONGEST_TEXT = 1_000
-# The longest that GitHub lets a job run on a runner of one's own.
+# The longest time, in minutes, that GitHub lets a job run on a self-hosted runner.
 MOST_MINUTES = 35 * 24 * 60
 _DIGITS = 18
 _NUMBER = re.compile(r"(?:[0-9]{1,18}\.?[0-9]{0,18}|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,2})?")
 
 
 def describe_wrong_input_value(label: str, value: str, error: ValueError) -> str:
-    """The one sentence about a wrong value, without a full stop.
+    """Returns the one sentence about a wrong value, without a full stop.
 
     Args:
-        label: What the value was given for: "option `--plan-id`".
+        label: What the value was given for, such as "option `--plan-id`".
     """
-    # Every event imports this module, and few need a sentence about a wrong value.
+    # Imported here, because every event imports this module, and few need this sentence.
     from ci_bot.redaction import quote_value
 
     return f"{label} {error} (got {quote_value(value)})"
 
 
 def parse_utf8_input(value: str) -> str:
-    """Any text that the system could decode."""
+    """Accepts any text that the system could decode."""
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
@@ -64,7 +64,7 @@ def parse_utf8_input(value: str) -> str:
 
 
 def parse_text_input(value: str) -> str:
-    """One line, with something on it."""
+    """Parses one line that is not empty."""
     stripped = parse_utf8_input(value).strip()
     if not stripped:
         raise ValueError(_EMPTY)
@@ -76,21 +76,21 @@ def parse_text_input(value: str) -> str:
 
 
 def parse_path_input(value: str) -> str:
-    """A path; whether it leads anywhere is asked later. Blanks at its ends belong to it."""
+    """Accepts a path without checking that it exists; blanks at its ends are part of it."""
     if not parse_utf8_input(value).strip():
         raise ValueError(_EMPTY)
     return value
 
 
 def parse_lines_input(value: str) -> tuple[str, ...]:
-    """One entry a line."""
+    """Parses one entry for each line."""
     return tuple(
         parse_text_input(line) for line in parse_utf8_input(value).splitlines() if line.strip()
     )
 
 
 def parse_names_input(value: str) -> tuple[str, ...]:
-    """Entries apart by white space or commas."""
+    """Parses entries separated by white space or commas."""
     return tuple(
         parse_text_input(part) for part in re.split(r"[\s,]+", parse_utf8_input(value)) if part
     )
@@ -105,7 +105,7 @@ def parse_flag_input(value: str) -> bool:
 def make_whole_number_input_parser(
     minimum: int, maximum: int | None = None
 ) -> Callable[[str], int]:
-    """A whole number within bounds."""
+    """Makes a parser for a whole number within limits."""
 
     def parse_whole_number(value: str) -> int:
         digits = value.strip()
@@ -121,7 +121,7 @@ def make_whole_number_input_parser(
 
 
 def make_number_input_parser(maximum: float | None = None) -> Callable[[str], float]:
-    """A number from 0 up."""
+    """Makes a parser for a number of 0 or more, up to `maximum`."""
     range_ = "from 0 up" if maximum is None else f"from 0 to {maximum:g}"
 
     def parse_number(value: str) -> float:
@@ -136,15 +136,16 @@ def make_number_input_parser(maximum: float | None = None) -> Callable[[str], fl
 
 
 def parse_price_input(value: str) -> Price:
-    """An amount with its currency: `0.42 EUR`."""
-    # The contracts bring pydantic, for which an event that needs nothing does not wait.
+    """Parses an amount with its currency: `0.42 EUR`."""
+    # Imported here, because the contracts import pydantic, which an event without work does not
+    # need.
     from ci_bot.protocol.cost import Price
 
     return Price.parse_price(value)
 
 
 def make_word_input_parser(*words: str) -> Callable[[str], str]:
-    """One of some words."""
+    """Makes a parser for one of these words."""
 
     def parse_word(value: str) -> str:
         if value.strip() not in words:
@@ -155,7 +156,7 @@ def make_word_input_parser(*words: str) -> Callable[[str], str]:
 
 
 def make_pattern_input_parser(pattern: str, what: str) -> Callable[[str], str]:
-    """A text of one form; `what` says which."""
+    """Makes a parser for a text of one form; `what` describes the form."""
 
     def parse_matching(value: str) -> str:
         if not re.fullmatch(pattern, value.strip()):
@@ -168,7 +169,7 @@ def make_pattern_input_parser(pattern: str, what: str) -> Callable[[str], str]:
 parse_plan_id = make_pattern_input_parser(
     r"[0-9a-fA-F]{8,64}", "must be 8 to 64 hexadecimal digits of a plan id"
 )
-# What a review has instead of prod's plan id where a merge changes nothing.
+# What a review has instead of prod's plan id, if a merge changes nothing.
 NO_CHANGES = "none"
 parse_prod_plan_id = make_pattern_input_parser(
     rf"[0-9a-fA-F]{{8,64}}|{NO_CHANGES}",
@@ -177,7 +178,7 @@ parse_prod_plan_id = make_pattern_input_parser(
 
 
 def parse_environment_prefix(value: str) -> str:
-    """What environments of pull requests are called, before `_<number>`."""
+    """Parses the name of the environments of pull requests before `_<number>`."""
     if not is_environment_prefix(value.strip()):
         raise ValueError("must be lower case letters, digits and `_`, a letter first")
     return value.strip()
@@ -187,7 +188,7 @@ parse_interval_limit = make_whole_number_input_parser(0, MOST_INTERVALS)
 parse_minutes = make_whole_number_input_parser(1, MOST_MINUTES)
 
 
-# A release of an action, as `uses:` names it.
+# A release of an action, as it is written after `uses:`.
 parse_release_name = make_pattern_input_parser(
     r"[\w.-]+/[\w.-]+@[0-9a-f]{40}(\s*#\s*v[\w.+-]+)?",
     "must be OWNER/NAME@COMMIT, with the 40 digits of the commit",
@@ -214,14 +215,15 @@ CacheInput = Literal["none", "base"]
 ReclaimInput = Literal["auto", "never", "always"]
 
 PREFIX = "CI_BOT_"
-# Lets a workflow run the project's code without the container; no input, so that no `with:` does.
+# Lets a workflow run the project's code without the container. It is no input, so no `with:` can
+# set it.
 ALLOW_UNCAGED = "CI_BOT_ALLOW_UNCAGED"
 _DEFAULT_TIMEOUT_MINUTES = 60
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def make_variable_name_of_input(input_name: str) -> str:
-    """The variable that carries an input: `plan-id` is CI_BOT_PLAN_ID."""
+    """Returns the variable that carries an input: CI_BOT_PLAN_ID for `plan-id`."""
     return PREFIX + input_name.upper().replace("-", "_")
 
 
@@ -277,7 +279,7 @@ class ActionInputs:
 
     @classmethod
     def find_parser(cls, name: str) -> Parse:
-        """How an input is read, by its name in action.yml, and an option of that name, too."""
+        """Returns the parser of an input (named as in action.yml) or of the option of that name."""
         (parse,) = (
             item.metadata["parse"] for item in fields(cls) if item.name == name.replace("-", "_")
         )
@@ -285,13 +287,13 @@ class ActionInputs:
 
     @classmethod
     def list_names(cls) -> list[str]:
-        """The inputs' names as action.yml spells them."""
+        """Returns the inputs' names as in action.yml."""
         return [item.name.replace("_", "-") for item in fields(cls)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ActionRunnerFacts:
-    """What GitHub's runner says about this run."""
+    """The facts about this run from GitHub's runner."""
 
     repository: str
     api_url: str
@@ -310,9 +312,9 @@ class ActionRunnerFacts:
 
     @property
     def rules_url(self) -> str | None:
-        """The pages of the rules at the commit or tag of the action that runs.
+        """The address of the rules' pages, at the commit or tag of the running action.
 
-        None if the action is a directory of the checkout: then nobody says whose it is.
+        None if the action is a directory of the checkout: then its repository is not known.
         """
         if not self.action_repository:
             return None
@@ -321,7 +323,7 @@ class ActionRunnerFacts:
 
     @property
     def run_url(self) -> str | None:
-        """The page of this run."""
+        """The address of this run's page; None if the run has no id."""
         if not self.run_id:
             return None
         return f"{self.server_url}/{self.repository}/actions/runs/{self.run_id}"
@@ -329,10 +331,10 @@ class ActionRunnerFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class ActionSettings:
-    """What a run was given.
+    """All that a run was given.
 
-    `prefix` is what its environments are called before `_<number>`: the input's, else the
-    default, until it is known what the base branch says.
+    `prefix` is the name of its environments before `_<number>`: the input's, else the default,
+    until the base branch's configuration is known.
     """
 
     inputs: ActionInputs
@@ -341,10 +343,10 @@ class ActionSettings:
 
 
 def read_action_settings(environ: Mapping[str, str]) -> ActionSettings:
-    """Reads and checks everything at once.
+    """Reads and checks all settings at once.
 
     Raises:
-        BadInput: every problem in one message.
+        BadInput: one message with all problems.
     """
     problems: list[str] = []
     inputs = _read_action_inputs(environ, problems)
@@ -360,12 +362,12 @@ def read_action_settings(environ: Mapping[str, str]) -> ActionSettings:
 
 
 def _read_action_inputs(environ: Mapping[str, str], problems: list[str]) -> ActionInputs:
-    found: dict[str, Any] = {}  # by the fields of `Inputs`, each of the type that its parser gives
+    found: dict[str, Any] = {}  # by the fields of `ActionInputs`, each as its parser returns it
     for item in fields(ActionInputs):
         name = item.name.replace("_", "-")
         given = environ.get(make_variable_name_of_input(name), "")
         if not given.strip():
-            continue  # the runner sets every input, empty where it was not given
+            continue  # the runner sets every input; one that was not given is empty
         try:
             found[item.name] = item.metadata["parse"](given)
         except ValueError as error:
@@ -377,7 +379,7 @@ def _read_action_inputs(environ: Mapping[str, str], problems: list[str]) -> Acti
     return ActionInputs(**found)
 
 
-# No inputs of the action: set by the image, or on a machine without it.
+# These are no inputs of the action: the image sets them, or a machine without it.
 _OURS = frozenset({"CI_BOT_CONTAINER", "CI_BOT_WORKER_PYTHON", ALLOW_UNCAGED})
 
 
@@ -417,10 +419,10 @@ def _read_runner_facts(environ: Mapping[str, str], problems: list[str]) -> Actio
 
 
 def _check_runner_url(name: str, url: str, problems: list[str]) -> None:
-    """https, or plain HTTP on loopback, where tests and proxies of the runner live."""
+    """Checks that a URL is https, or http on loopback, where tests and the runner's proxies are."""
     try:
         parts = urlsplit(url)
-    except ValueError:  # a bracket that is never closed, and the like
+    except ValueError:  # for example, a bracket that is not closed
         fine = False
     else:
         plain = parts.scheme == "http" and parts.hostname in _LOOPBACK

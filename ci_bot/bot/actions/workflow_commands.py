@@ -1,12 +1,12 @@
-"""What a step says to the runner: workflow commands on one stream, outputs and summary in files.
+"""What a step tells the runner: workflow commands on one stream, outputs and summary in files.
 
-Everything that the bot prints in a workflow goes through `WorkflowCommands`, and only to one
-stream: the runner reads stdout and stderr apart from each other, so a pause that is asked for on
-one of them says nothing about what stands on the other.
+All that the bot prints in a workflow goes through `WorkflowCommands`, and to one stream only: the
+runner reads stdout and stderr separately, so a `stop-commands` on one of them has no effect on the
+text of the other.
 
-The runner reads `GITHUB_OUTPUT` as `name=value` or `name<<delimiter`, whichever mark comes first in
-a line (`FileCommandManager.cs` in actions/runner). A value can therefore add outputs of its own
-unless it stands between delimiters that it cannot know.
+The runner reads `GITHUB_OUTPUT` as `name=value` or `name<<delimiter`; the mark that comes first in
+a line decides (`FileCommandManager.cs` in actions/runner). So a value can add outputs of its own,
+unless it is between delimiters that it cannot know.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from typing import Any, TextIO
 
 from ci_bot.redaction import Redactor, list_encodings_of_secret, strip_terminal_codes_for_redaction
 
-# How text is written so that the Actions runner takes it for text.
+# How text is written so that the Actions runner takes it only for text.
 #
 # The runner reads every line of stdout and of stderr. It takes `::name prop=value::data` at the
 # start of a line for a command, and the older `##[name prop=value;]data` anywhere in a line.
 # Sources: `ActionCommand.cs` in actions/runner (what is read) and `command.ts` in actions/toolkit
-# (what is written). `%` comes first, or the escapes themselves would be escaped.
+# (what is written). `%` is replaced first, because the other escapes contain it.
 
 
 _DROPPED_ENDS = re.compile(r"\A[\s=]+|\s+\Z")
@@ -36,22 +36,23 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def escape_data_of_workflow_command(text: str) -> str:
-    """The part of a command after the second `::`."""
+    """Escapes the part of a command after the second `::`."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def escape_property_of_workflow_command(text: str) -> str:
-    """The value of a property, without what the runner drops: `=` in front, spaces at the ends."""
+    """Escapes a property's value, without what the runner drops: `=` in front, outer blanks."""
     kept = _DROPPED_ENDS.sub("", text)
     return escape_data_of_workflow_command(kept).replace(":", "%3A").replace(",", "%2C")
 
 
 def make_plain_line_of_workflow_log(text: str) -> str:
-    """One line of foreign text for the log, in which the runner finds no command.
+    """Returns one line of foreign text for the log, in which the runner finds no command.
 
-    Colours go. Line breaks, control characters and invisible or direction-changing ones are shown
-    as `\\u{..}`: a carriage return starts a new line for the runner, and its comparisons skip
-    zero-width characters. `##[` gets a space, and a line that begins with `::` a bar before it.
+    Colours are removed. Line breaks, control characters and invisible or direction-changing
+    characters are shown as `\\u{..}`: a carriage return starts a new line for the runner, and its
+    comparisons skip zero-width characters. `##[` gets a space, and a line that begins with `::`
+    gets a bar in front.
     """
     text = make_visible_in_workflow_log(strip_terminal_codes_for_redaction(text)).replace(
         "##[", "## ["
@@ -60,7 +61,7 @@ def make_plain_line_of_workflow_log(text: str) -> str:
 
 
 def make_visible_in_workflow_log(text: str) -> str:
-    """`text` with every character shown that a reader could not see."""
+    """Returns `text` with every invisible character shown."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -71,7 +72,7 @@ def make_visible_in_workflow_log(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class CommandEscapes:
-    """The three escapes together, so that a test can take one of them away."""
+    """The three escapes together, so that a test can replace one of them."""
 
     data: Callable[[str], str] = escape_data_of_workflow_command
     property: Callable[[str], str] = escape_property_of_workflow_command
@@ -84,7 +85,7 @@ TOOLKIT = CommandEscapes()
 def format_workflow_command(
     name: str, data: str, properties: dict[str, str | int | None], escapes: CommandEscapes = TOOLKIT
 ) -> str:
-    """One command as one line, without its line break. Properties that are empty are left out."""
+    """Formats one command as one line, without a line break and without empty properties."""
     pairs = [
         f"{key}={value}"
         for key, given in properties.items()
@@ -93,7 +94,7 @@ def format_workflow_command(
     return f"::{name}{' ' if pairs else ''}{','.join(pairs)}::{escapes.data(data)}"
 
 
-# The runner masks whatever it is given; shorter values would blank out half of the log.
+# The runner masks any value that it is given; a shorter one would hide half of the log.
 SHORTEST_MASK = 4
 _SHORTEST_TOKEN = 32
 
@@ -102,13 +103,13 @@ class WorkflowCommands:
     """Writes commands, the bot's own lines and the worker's lines.
 
     Args:
-        stream: Where the runner reads; use it only inside a workflow, because masks are written
-            to it in plain text.
-        secrets: Registered as masks before anything else can be written.
-        token: Gives a new unguessable word of at least 32 letters and digits at every call; what
-            the worker prints stands between two of them, where the runner obeys nothing.
-        redactor: Takes secrets out of all text, because masks come too late for a line that is
-            read together with them, and because a log may be copied from the runner's disk.
+        stream: The stream that the runner reads. Use it only inside a workflow, because masks are
+            written to it in plain text.
+        secrets: Registered as masks before any other output.
+        token: Returns a new unguessable word of at least 32 letters and digits at each call. The
+            worker's output is between two of them, where the runner obeys no command.
+        redactor: Removes secrets from all text, because a mask is too late for a line that is read
+            together with it, and because a log may be copied from the runner's disk.
         escapes: How text is written; only tests pass another one.
     """
 
@@ -130,7 +131,7 @@ class WorkflowCommands:
             self.mask_secret(secret)
 
     def mask_secret(self, secret: str) -> None:
-        """Have the runner replace `secret`, its lines and their encodings in every log."""
+        """Makes the runner replace `secret`, its lines and their encodings in every log."""
         self._resume_commands()
         for line in dict.fromkeys(
             [secret.strip(), *(part.strip() for part in secret.splitlines())]
@@ -143,24 +144,24 @@ class WorkflowCommands:
                         )
 
     def annotate_notice(self, message: str, **place: str | int | None) -> None:
-        """An annotation; `place` may hold title, file, line, endLine, col and endColumn."""
+        """Writes a notice; `place` may have title, file, line, endLine, col and endColumn."""
         self._write_annotation("notice", message, place)
 
     def annotate_warning(self, message: str, **place: str | int | None) -> None:
-        """An annotation that warns; see `notice`."""
+        """Writes a warning as an annotation; for `place` see `annotate_notice`."""
         self._write_annotation("warning", message, place)
 
     def annotate_error(self, message: str, **place: str | int | None) -> None:
-        """An annotation for a failure; see `notice`."""
+        """Writes a failure as an annotation; for `place` see `annotate_notice`."""
         self._write_annotation("error", message, place)
 
     def write_debug(self, message: str) -> None:
-        """A line that is shown only if step debug logging is on."""
+        """Writes a line that is shown only if step debug logging is on."""
         self._write_command("debug", message, {})
 
     @contextmanager
     def fold_lines(self, title: str) -> Iterator[None]:
-        """Fold the lines written inside under `title`."""
+        """Folds the lines that are written inside under `title`."""
         self._write_command("group", title, {})
         try:
             yield
@@ -168,12 +169,16 @@ class WorkflowCommands:
             self._write_command("endgroup", "", {})
 
     def write_line(self, text: str) -> None:
-        """A line of the bot's own, in which names from the project may stand."""
+        """Writes a line of the bot itself, which may contain names from the project."""
         self._resume_commands()
         self._write_lines(text)
 
     def write_worker_line(self, text: str) -> None:
-        """A line of the worker's output, in which the runner obeys nothing."""
+        """Writes a line of the worker's output, in which the runner obeys no command.
+
+        Raises:
+            ValueError: the token is too short or no word.
+        """
         if self._paused_with is None:
             token = self._new_token()
             if len(token) < _SHORTEST_TOKEN or not token.isalnum():
@@ -183,7 +188,7 @@ class WorkflowCommands:
         self._write_lines(text)
 
     def end_worker_part(self) -> None:
-        """End the worker's part of the log, if it is open."""
+        """Ends the worker's part of the log, if it is open."""
         self._resume_commands()
 
     def _write_annotation(
@@ -215,36 +220,37 @@ class WorkflowCommands:
             self._stream.write(line.encode("utf-8", "replace").decode("utf-8") + "\n")
             self._stream.flush()
         except OSError:
-            # A full disk below the log, or nobody reads it any more. The work goes on: its result
-            # is for the comment and the outputs, too.
+            # The disk of the log is full, or nobody reads it any more. The work goes on, because
+            # the comment and the outputs still need its result.
             self._discard_rest()
 
     def _discard_rest(self) -> None:
-        """Lead the stream nowhere, with what is still in its buffer."""
+        """Points the stream to nowhere, together with the rest of its buffer."""
         with suppress(OSError):
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._stream.fileno())
             os.close(nowhere)
 
 
-# More makes the runner drop the whole summary (CreateStepSummaryCommand, AttachmentSizeLimit).
+# If it is larger, the runner drops the whole summary (CreateStepSummaryCommand,
+# AttachmentSizeLimit).
 SUMMARY_LIMIT = 1024 * 1024
-# The documented limit for the outputs of a job; one value must stay well below it.
+# The documented limit for all outputs of a job; one value must stay well below it.
 OUTPUT_LIMIT = 900_000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 _SHORTEST_DELIMITER = 16
 
 
 class TooLargeError(ValueError):
-    """A text does not fit where it should go; the caller has to shorten it first."""
+    """The error for a text that is too long for its place; the caller has to shorten it."""
 
 
 def format_step_output(name: str, value: str, delimiter: str) -> str:
-    """The lines that set one output.
+    """Returns the lines that set one output.
 
     Raises:
-        ValueError: The name is not one, or the delimiter is too short or part of the value.
-        TooLargeError: The value does not fit into a job's outputs.
+        ValueError: the name is not valid, or the delimiter is too short or part of the value.
+        TooLargeError: the value does not fit into a job's outputs.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} cannot be the name of an output")
@@ -258,8 +264,9 @@ def format_step_output(name: str, value: str, delimiter: str) -> str:
 
 
 class _ActionStepFile:
-    """A file of the step. It may be full or gone, and the work is done anyway: that is reported
-    once, and nothing is raised.
+    """A file of the step; a failed write to it is reported once, and raises nothing.
+
+    It may be full or deleted, and the work is done anyway.
     """
 
     def __init__(self, path: Path | None, what: str, warn: Callable[[str], object]) -> None:
@@ -269,7 +276,7 @@ class _ActionStepFile:
         self._warned = False
 
     def append_lines(self, text: str) -> None:
-        """Append whole lines; a line that somebody left unfinished is finished first."""
+        """Appends whole lines; if the last line is not finished, it finishes that first."""
         if self._path is None:
             return
         try:
@@ -278,20 +285,20 @@ class _ActionStepFile:
             self.warn_once(error.strerror or type(error).__name__)
 
     def get_size(self) -> int:
-        """Its size in bytes; 0 if that cannot be known."""
+        """Returns its size in bytes; 0 if that is not known."""
         with suppress(OSError):
             return self._path.stat().st_size if self._path is not None else 0
         return 0
 
     def read_text(self) -> str:
-        """What it holds; empty if it cannot be read."""
+        """Returns its text; "" if it cannot be read."""
         with suppress(OSError):
             if self._path is not None and self._path.is_file():
                 return self._path.read_text(encoding="utf-8", errors="replace")
         return ""
 
     def warn_once(self, why: str) -> None:
-        """Say, once, that something could not be written, and why in a few words."""
+        """Warns, once, that something could not be written; `why` says it in a few words."""
         if not self._warned:
             self._warned = True
             self._warn(f"{self._what} could not be written: {why}. What was done stays done.")
@@ -301,9 +308,10 @@ class ActionStepOutputs:
     """Sets the outputs of the step.
 
     Args:
-        path: The file named by `GITHUB_OUTPUT`; None outside a workflow, if nothing is written.
-        delimiter: Gives a new unguessable word of letters and digits at every call.
-        warn: Called with a sentence, once, where the file cannot be written.
+        path: The file named by `GITHUB_OUTPUT`; None outside a workflow, and then nothing is
+            written.
+        delimiter: Returns a new unguessable word of letters and digits at each call.
+        warn: Called once, with a sentence, if the file cannot be written.
     """
 
     def __init__(
@@ -315,11 +323,11 @@ class ActionStepOutputs:
         self._delimiter = delimiter
 
     def set_output(self, name: str, value: str) -> None:
-        """Set output `name` to exactly `value`; raises as `format_step_output` does."""
+        """Sets output `name` to exactly `value`; raises the errors of `format_step_output`."""
         self._file.append_lines(format_step_output(name, value, self._delimiter()))
 
     def has_output(self, name: str) -> bool:
-        """Whether output `name` was set before by this action, in whichever of its instances."""
+        """Whether this action has already set output `name`, in any of its instances."""
         end: str | None = None
         for line in self._file.read_text().split("\n"):
             if end is not None:
@@ -331,7 +339,7 @@ class ActionStepOutputs:
         return False
 
     def set_json(self, name: str, value: Any) -> None:
-        """Set output `name` to a JSON document in one line of ASCII."""
+        """Sets output `name` to a JSON document on one line of ASCII."""
         self.set_output(
             name, json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
         )
@@ -342,14 +350,14 @@ class ActionStepSummary:
 
     Args:
         path: The file named by `GITHUB_STEP_SUMMARY`; None outside a workflow.
-        warn: Called with a sentence, once, where the file cannot be written.
+        warn: Called once, with a sentence, if the file cannot be written.
     """
 
     def __init__(self, path: Path | None, *, warn: Callable[[str], object]) -> None:
         self._file = _ActionStepFile(path, "The summary of this step", warn)
 
     def append_markdown(self, markdown: str) -> None:
-        """Append `markdown`, already redacted; nothing of it where the runner takes no more."""
+        """Appends `markdown`, already redacted; appends nothing if it would exceed the limit."""
         text = markdown if markdown.endswith("\n") else markdown + "\n"
         if self._file.get_size() + len(text.encode("utf-8", "replace")) > SUMMARY_LIMIT:
             self._file.warn_once(f"it would be larger than {SUMMARY_LIMIT:,} bytes")
@@ -369,7 +377,7 @@ def _append_to_command_file(path: Path, text: str) -> None:
             while rest:
                 rest = rest[file.write(rest) :]
         except OSError:
-            # Half of an output would make the runner refuse the whole file.
+            # With half of an output, the runner would refuse the whole file.
             with suppress(OSError):
                 os.truncate(file.fileno(), there)
             raise

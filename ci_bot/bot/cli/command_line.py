@@ -1,7 +1,7 @@
-"""How commands are declared and run: parameters, and errors as a sentence, a fix and an exit code.
+"""How commands are declared and run: parameters, and errors as sentence, fix and exit code.
 
-click stops at the first wrong value, in five lines of usage. Here every parameter notes what is
-wrong with it, and the command is refused as a whole, with one sentence for each.
+click stops at the first wrong value, with five lines of usage. Here every parameter records what is
+wrong with it, and the command is refused once, with one sentence for each problem.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _VERBOSE = "ci_bot.verbose"
 _COLOR = "ci_bot.color"
 
 
-# From the parameters that are given so far to the words that a value may be.
+# Returns the words to which a value may be completed, from the parameters given so far.
 Complete = Callable[[Mapping[str, Any]], Iterable[str]]
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ else:
 
 
 class ParsedOptionValue(_Type):
-    """What one of the parsers of `inputs` reads.
+    """The type of a value that one of the parsers of `inputs` reads.
 
     Args:
-        name: What `--help` shows in capitals where the option has no metavar.
-        complete: What a shell may complete a value to, from the parameters before it.
+        name: The word in capitals in `--help`, if the option has no metavar.
+        complete: Returns the words to which a shell may complete a value, from earlier parameters.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ParsedOptionValue(_Type):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not isinstance(value, str):
-            return value  # a default
+            return value  # a default value
         try:
             return self.parse(value)
         except ValueError as error:
@@ -74,7 +74,7 @@ class ParsedOptionValue(_Type):
 
 
 class OptionWordChoice(ParsedOptionValue):
-    """One of some words."""
+    """The type of a value that is one of several words."""
 
     def __init__(self, *words: str) -> None:
         super().__init__(
@@ -87,7 +87,7 @@ class OptionWordChoice(ParsedOptionValue):
 
 
 class _ReportsOptionProblems(click.Parameter):
-    """Notes a wrong value, and lets the other parameters be read, too."""
+    """A parameter that records a wrong value, so that the other parameters are read, too."""
 
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
@@ -103,21 +103,21 @@ class _ReportsOptionProblems(click.Parameter):
 
 
 class CommandOption(_ReportsOptionProblems, click.Option):
-    """An option of ours."""
+    """An option of ours, which records its problems."""
 
 
 class CommandArgument(_ReportsOptionProblems, click.Argument):
-    """An argument of ours."""
+    """An argument of ours, which records its problems."""
 
 
 class _TwoLineUsageError(click.Command):
-    """Is refused with everything that is wrong with it."""
+    """The base of our commands: it is refused once, with all that is wrong with it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             rest = super().parse_args(ctx, args)
         except click.UsageError as error:
-            # click's parser does not say of which command the line was.
+            # click's parser does not say which command the line was for.
             error.ctx = error.ctx or ctx
             raise
         problems = ctx.meta.get(_PROBLEMS)
@@ -127,11 +127,11 @@ class _TwoLineUsageError(click.Command):
 
 
 class TwoLineCommand(_TwoLineUsageError):
-    """A command that is refused with everything that is wrong with it."""
+    """A command that is refused once, with all that is wrong with it."""
 
 
 class CommandGroup(_TwoLineUsageError, click.Group):
-    """Lists its commands in the order in which they were made, which is that of their use."""
+    """A group that lists its commands in the order in which they were added and are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -146,21 +146,24 @@ def _label_command_parameter(param: click.Parameter | None) -> str:
 
 
 def declare_command_option(*names: str, **more: Any) -> Callable[[Function], Function]:
-    """An option of ours, as a decorator."""
+    """Declares an option of ours; returns the decorator."""
     return click.option(*names, cls=CommandOption, **more)
 
 
 def declare_command_option_of_input(
     name: str, *, kind: str = "text", **more: Any
 ) -> Callable[[Function], Function]:
-    """An option that is read as the action's input of its name. Args: what `--help` shows of it."""
+    """Declares an option that is read as the action's input of its name; returns the decorator.
+
+    `more` is for click: for example `help`.
+    """
     return declare_command_option(
         f"--{name}", type=ParsedOptionValue(ActionInputs.find_parser(name), kind), **more
     )
 
 
 def add_example_to_command(command: click.Command, *lines: str) -> click.Command:
-    """The command; its help ends with these lines, to be typed as they stand."""
+    """Returns the command, with a help that ends with these lines, to be typed as they are."""
     command.epilog = "\b\n" + "\n".join(["Example:", *(f"  {line}" for line in lines)])
     return command
 
@@ -168,7 +171,7 @@ def add_example_to_command(command: click.Command, *lines: str) -> click.Command
 def declare_command_with_common_options(
     *examples: str,
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """A command with our common options, as a decorator; its help ends with these examples."""
+    """Declares a command with our common options and these examples; returns the decorator."""
 
     def make_command(function: Callable[..., None]) -> click.Command:
         made = click.command(cls=TwoLineCommand)(add_common_command_options(function))
@@ -178,7 +181,7 @@ def declare_command_with_common_options(
 
 
 def add_common_command_options(command: Function) -> Function:
-    """`--verbose` and `--color`, which may stand before the command or among its options."""
+    """Adds `--verbose` and `--color`, for use before the command or among its options."""
 
     def switch_on_verbose(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
         if value:
@@ -210,21 +213,20 @@ def is_command_verbose(ctx: click.Context | None) -> bool:
 
 
 def get_color_option(ctx: click.Context | None) -> Color:
-    """What `--color` says, `auto` without it."""
+    """Returns the value of `--color`; `auto` if it was not given."""
     found: Color = "auto" if ctx is None else ctx.meta.get(_COLOR, "auto")
     return found
 
 
 def run_command_with_options(activity: Callable[..., int], options: dict[str, Any]) -> NoReturn:
-    """Runs an activity that takes a command's options, each of the type that click gave it."""
+    """Runs an activity with a command's options, each of the type that click gave it, and exits."""
     run_command_guarded(lambda machine: activity(machine, **options))
 
 
 def run_command_guarded(activity: Callable[[Machine], int]) -> NoReturn:
-    """Runs an activity; its errors become a sentence, a fix, and an exit code.
+    """Runs an activity and exits; an error becomes a sentence, a fix, and an exit code.
 
-    Whatever we did not foresee is reported in the same way. Its traceback is for those who ask for
-    it.
+    An unforeseen error is reported in the same way; its traceback appears only with `--verbose`.
     """
     context = click.get_current_context(silent=True)
     verbose = is_command_verbose(context)
@@ -238,7 +240,7 @@ def run_command_guarded(activity: Callable[[Machine], int]) -> NoReturn:
     except (BotError, RunCancelled) as error:
         code = _print_command_failure(error)
     except BrokenPipeError:
-        # Whoever read the output has gone; the interpreter must not complain about it at its end.
+        # The reader of the output is gone; the interpreter must not complain about it at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = EXIT_FAILED
     except Exception as error:
@@ -249,7 +251,7 @@ def run_command_guarded(activity: Callable[[Machine], int]) -> NoReturn:
 
 
 def _print_command_failure(error: BotError | RunCancelled) -> int:
-    """Says what is wrong, and how to fix it; returns the exit code."""
+    """Prints what is wrong, and how to fix it; returns the exit code."""
     from ci_bot.bot.report import describe_error
 
     click.echo(describe_error(error, os.environ), err=True)
@@ -257,7 +259,7 @@ def _print_command_failure(error: BotError | RunCancelled) -> int:
 
 
 def print_usage_error(error: click.ClickException) -> None:
-    """Says which option is wrong, and where to look."""
+    """Prints which option is wrong, and where to read more."""
     message = error.format_message()
     click.echo(_drop_secrets(f"ci-bot: {message[:1].lower()}{message[1:]}"), err=True)
     path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "ci-bot"
@@ -271,26 +273,26 @@ def _drop_secrets(text: str) -> str:
 
 
 def print_crash(error: BaseException | None) -> None:
-    """Prints an unforeseen error in Python's own words, which repeat paths, settings and values."""
+    """Prints an unforeseen error as Python does (with paths, settings, values), without secrets."""
     lines = traceback.format_exception(error) if error is not None else []
     sys.stderr.write(_drop_secrets("".join(lines)))
 
 
-# malloc.h, and its own first value. A bound that somebody sets does not move any more.
+# From malloc.h, with its own first value. A threshold that a program sets does not change any more.
 _M_MMAP_THRESHOLD = -3
 _LARGE = 128 * 1024
 
 
 def return_large_memory_after_command() -> bool:
-    """Has the C library give memory of large texts back to the system once they are gone.
+    """Makes the C library return the memory of large texts to the system once they are freed.
 
-    A report of thousands of models is some large texts, one after the other. The GNU C library
-    gives a large block back at once, as long as it counts as large; but the first one that is freed
-    raises that bound to its own size (`M_MMAP_THRESHOLD` in mallopt(3)), and from then on the next
-    ones lie among what stays, if nothing can be given back. For 5,000 models that is 6 MB of 85.
+    A report of thousands of models is several large texts, one after the other. The GNU C library
+    returns a large block at once if it counts as large. But the first freed block raises that
+    threshold to its own size (`M_MMAP_THRESHOLD` in mallopt(3)). From then on the next ones are
+    placed among data that stays, and cannot be returned. For 5,000 models that is 6 MB of 85.
 
     Returns:
-        Whether the C library has such a setting.
+        Whether the C library has this setting.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     return bool(mallopt and mallopt(_M_MMAP_THRESHOLD, _LARGE))

@@ -1,6 +1,6 @@
 """The program: its commands, in the order in which people need them, and its start.
 
-Heavy packages are imported inside the commands, so that an event that needs nothing ends at once.
+Heavy packages are imported only inside the commands, so that an event without work ends at once.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def run_command() -> None:
                 hint="Here, use `ci-bot review`.",
                 reason_code="bad_input",
             )
-        # Before anything is started, and before anything of a project is read.
+        # Before any program is started, and before anything of a project is read.
         keep_secrets_of_action(os.environ, CREDENTIALS)
         return run_action_in_workflow(machine, starts_early=True)
 
@@ -112,9 +112,9 @@ _OBJECTS_BEFORE_COLLECTION = 20_000
 
 
 def main() -> None:
-    """Entry point of the console script. Wrong options are exit 2."""
-    # Hardly anything that is made while modules are imported is garbage, and with Python's own
-    # threshold the collector looks through all of it several times before the worker has begun.
+    """Starts the console script; wrong options exit with 2."""
+    # Almost nothing that imports create is garbage, but with Python's own threshold the collector
+    # searches all of it several times before the worker has started.
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
     sys.excepthook = lambda _kind, error, _trace: print_crash(error)
     threading.excepthook = lambda thread: print_crash(thread.exc_value)

@@ -18,14 +18,14 @@ from ci_bot.protocol.rules import (
     read_rule_page,
 )
 
-# To another page of the documentation, which a terminal cannot follow.
+# A link to another page of the documentation, which a terminal cannot follow.
 _LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")
-# More would not be one line.
+# More names would not fit on one line.
 _MOST = 8
 
 
 def print_rule_page(machine: Machine, name: str | None) -> int:
-    """Prints the page of the rule called `name`, without one the list. Returns the exit code.
+    """Prints the page of the rule `name`, or the list if it is None; returns the exit code.
 
     Raises:
         BadInput: there is no such rule.
@@ -33,13 +33,13 @@ def print_rule_page(machine: Machine, name: str | None) -> int:
     text = _render_rule_list() if name is None else _read_rule_page(name)
     if name is not None and machine.out.isatty():
         _draw_rule_page(machine, text)
-    else:  # what reads a pipe wants the page as it is
+    else:  # a program that reads a pipe needs the page unchanged
         print(text, file=machine.out, flush=True)
     return 0
 
 
 def _draw_rule_page(machine: Machine, text: str) -> None:
-    """The page as a terminal can show it: headings, code, and the words of its links."""
+    """Prints the page for a terminal: headings, code, and the words of its links."""
     from rich.console import Console
     from rich.markdown import Markdown
 
@@ -69,7 +69,7 @@ def _read_rule_page(name: str) -> str:
 
 
 def _complete_rule_names(name: str) -> list[str]:
-    """The rules whose id begins like this; `R6` is `R06`."""
+    """Lists the rules whose id begins with `name`; `R6` is `R06`."""
     begin = re.sub(r"^r(?=\d(?!\d))", "r0", name.lower())
     return [id_ for id_ in RULES if id_.lower().startswith(begin)][:_MOST]
 

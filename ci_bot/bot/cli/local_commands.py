@@ -1,5 +1,7 @@
-"""Commands for a person at a terminal: to begin with, to review a change on a laptop, to check
-what is set up, and to read a rule's page, a file's schema or a team's own policy.
+"""Commands for a person at a terminal.
+
+They are to start with, to review a change on a laptop, to check what is set up, and to read a
+rule's page, a file's schema or a team's own policy.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Options that several commands share: their values, and the words that a shell can complete.
+"""Options that several commands share: their values, and the words for a shell's completion.
 
-To complete a word nothing is loaded or run: a shell asks at each press of the key.
+A completion loads and runs nothing, because a shell asks at each press of the key.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ OUTPUT = declare_command_option(
     metavar="DIR",
     help="Write the complete report into this directory, too.",
 )
-# Of commands whose answer is no report.
+# For commands whose answer is no report.
 ANSWER_FORMAT = declare_command_option(
     "--format",
     "form",
@@ -128,8 +128,9 @@ CLAIM = declare_command_option(
 
 
 def add_project_argument(command: Function) -> Function:
-    """A project may stand without `--project`, too, as `ci-bot review .`; see
-    `add_projects_to_command`.
+    """Adds the project as an argument without `--project`, as in `ci-bot review .`.
+
+    See `add_projects_to_command`.
     """
     return click.argument(
         "path",
@@ -141,24 +142,24 @@ def add_project_argument(command: Function) -> Function:
 
 
 def add_project_options(command: Function) -> Function:
-    """Which projects are meant, and through which gateway; see `add_projects_to_command`."""
+    """Adds the options for projects and gateway; see `add_projects_to_command`."""
     for one in (GATEWAY, PROJECT, add_project_argument):
         command = one(command)
     return command
 
 
-# A command's options are what click parsed, each of the type that its declaration says.
+# A command's options, as click parsed them, each of its declared type.
 
 
 def add_projects_to_command(options: dict[str, Any]) -> dict[str, Any]:
-    """A command's options with its projects as `projects`, however they were named."""
+    """Returns a command's options with its projects as `projects`, from both ways to name them."""
     rest = dict(options)
     named: Sequence[str] = (*rest.pop("path", ()), *rest.pop("projects"))
     return {**rest, "projects": tuple(dict.fromkeys(named)) or (".",)}
 
 
 def choose_projects(found: Sequence[str]) -> Sequence[str]:
-    """Asks a person at the terminal which of several projects is meant."""
+    """Asks a person at the terminal to choose one of several projects."""
     for number, project in enumerate(found, start=1):
         click.echo(f"  {number}  {project}", err=True)
     question = f"Which SQLMesh project, 1 to {len(found)}"
@@ -169,19 +170,20 @@ def choose_projects(found: Sequence[str]) -> Sequence[str]:
 def declare_environment_option(
     what: str, default: str | None = None
 ) -> Callable[[Function], Function]:
-    """`--environment`, which a command needs unless it has a default."""
+    """Declares `--environment`, which is required if it has no default."""
     more = {"required": True} if default is None else {"default": default, "show_default": True}
     return declare_command_option(
         "--environment", type=ParsedOptionValue(inputs.parse_text_input), help=what, **more
     )
 
 
-# The options of a plan, and of the limits that it is held against.
+# The options of a plan, and of the limits for it.
 
 
 def add_plan_options_to_command(command: Function) -> Function:
-    """The options of a plan, the same for every command that makes one; see
-    `add_plan_flags_to_command`.
+    """Adds the options of a plan, which all commands that make one share.
+
+    See `add_plan_flags_to_command`.
     """
     for one in reversed(_PLAN):
         command = one(command)
@@ -189,14 +191,14 @@ def add_plan_options_to_command(command: Function) -> Function:
 
 
 def add_limit_options(command: Function) -> Function:
-    """What a team may set for its reviews; without an option its policy says it."""
+    """Adds what a team may set for its reviews; without an option its policy counts."""
     for one in reversed(_LIMITS):
         command = one(command)
     return command
 
 
 def add_budget_options(command: Function) -> Function:
-    """The limits that are about cost alone."""
+    """Adds only the limits about cost."""
     for one in reversed((_MAX_HOURS, _PRICE)):
         command = one(command)
     return command
@@ -216,7 +218,7 @@ def _declare_models_option(
 
 
 def _declare_switch_option(name: str, what: str) -> Callable[[Function], Function]:
-    """Neither of the two means that the project decides."""
+    """Declares a pair of switches; without either of them the project decides."""
     return declare_command_option(f"--{name}/--no-{name}", default=None, help=what)
 
 
@@ -317,7 +319,7 @@ _LISTS = ("select_models", "restate_models", "allow_destructive")
 
 
 def add_plan_flags_to_command(options: dict[str, Any]) -> dict[str, Any]:
-    """A command's options with those of its plan as `flags`; `start` and `end` stay as they are."""
+    """Returns a command's options with those of its plan as `flags`; `start` and `end` stay."""
     from ci_bot.protocol.plan_identity import GivenFlags
 
     rest = {name: value for name, value in options.items() if name not in (*_FLAGS, *_LISTS)}
@@ -326,25 +328,25 @@ def add_plan_flags_to_command(options: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "flags": GivenFlags(**flags)}
 
 
-# A model's name stands at its beginning.
+# A model's name is at the beginning of its file.
 _HEAD_BYTES = 4_096
-# A shell waits for the answer.
+# A limit, because a shell waits for the answer.
 _MOST_FILES = 5_000
 _SQL = re.compile(r"\bMODEL\s*\(\s*name\s+([^\s,;()@]+)", re.IGNORECASE)
 _PYTHON = re.compile(r"@model\(\s*(?:name\s*=\s*)?[\"\']([^\"\'{}@]+)[\"\']")
 
 
 def list_rule_names_for_completion() -> list[str]:
-    """The ids of all rules."""
+    """Lists the ids of all rules."""
     from ci_bot.protocol.rules import RULES
 
     return list(RULES)
 
 
 def list_model_names_for_completion(projects: Iterable[str]) -> list[str]:
-    """The models that files below these directories declare with a plain name, sorted.
+    """Lists the models that files below these projects declare with a plain name, sorted.
 
-    A name that is made by a macro, or that stands below other properties, is not found.
+    It does not find a name that a macro makes, or one that follows other properties.
     """
     found = set()
     for project in projects:

@@ -1,8 +1,8 @@
-"""GitHub, in verbs of ours: the port, its adapter over PyGithub, and the sticky posts.
+"""GitHub, in verbs of our own: the port, its adapter over PyGithub, and the sticky posts.
 
 `port` says what the rest of the bot may ask for; tests and fakes implement it. `client` is its one
-implementation, on `transport`, the only module that touches PyGithub. Everything that can be
-decided without asking GitHub is pure: `failures`, `records`, `urls`.
+implementation, on `transport`, the only module that uses PyGithub. All that can be decided without
+a request to GitHub is pure: `failures`, `records`, `urls`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The port's one implementation: GitHub's REST API, one repository, every request counted.
+"""The port's one implementation: GitHub's REST API, for one repository, with every request counted.
 
-What each verb costs: one request, and one more per further page of a list. GraphQL serves what
-REST does not: who this token is (`GET /user` is closed to the token of a workflow run), and folding
-a comment.
+The cost of each verb is one request, and one more for each further page of a list. GraphQL does
+what REST cannot: it says whose this token is (`GET /user` is closed to the token of a workflow
+run), and it folds a comment.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from ci_bot.protocol.base import Sha
 
 ACTIONS_BOT = "github-actions[bot]"
-# Tokens of GitHub Apps, the one of a workflow run among them, and no others start like this:
+# Only tokens of GitHub Apps start like this, including the token of a workflow run:
 # https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/
 _APP_TOKEN = "ghs_"  # noqa: S105 - a prefix  # nosec B105
 _MOST_FILES = 3_000  # GitHub lists no more for one pull request
-_MOST_COMMITS = 250  # GitHub lists no more of one pull request's commits
+_MOST_COMMITS = 250  # GitHub lists no more commits for one pull request
 _SETTLE_WAITS = (1.0, 2.0, 4.0)
 # https://docs.github.com/en/graphql/reference/mutations#minimizecomment
 _FOLD = (
@@ -53,20 +53,21 @@ _FOLD = (
     "{ minimizeComment(input: $input) { minimizedComment { isMinimized } } }"
 )
 _FOLDED = "data.minimizeComment.minimizedComment.isMinimized"
-_ANNOTATIONS = 50  # the most that GitHub takes in one request; further ones are appended
+_ANNOTATIONS = 50  # the most that GitHub accepts in one request; further ones are appended
 
 
 class GitHubClient:
-    """One repository, as the owner of a token may see and change it.
+    """One repository, with the rights that the owner of a token has there.
 
     Args:
         repository: `owner/name`.
-        token: The token; see `Transport`.
+        token: The token; see `GitHubTransport`.
         api_url: `GITHUB_API_URL`.
         time: Clocks and sleep.
-        limits: How patient to be; `HURRIED` for the last seconds of a cancelled run.
+        limits: The patience with GitHub; `HURRIED` for the last seconds of a cancelled run.
         agent: The User-Agent header.
-        trust: A file or directory of certificates to trust; see `trust.trusted`.
+        trust: A file or directory of certificates to trust; see
+            `urls.find_certificates_for_github`.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class GitHubClient:
         self._limits = limits
 
     def hurry_requests(self) -> None:
-        """From now on for the last seconds of a cancelled run; see `HURRIED`."""
+        """Hurries from now on, in the last seconds of a cancelled run; see `HURRIED`."""
         self._rest.transport.hurry_requests()
         self._limits = HURRIED
 
@@ -112,7 +113,7 @@ class GitHubClient:
         for wait in _SETTLE_WAITS if settle else ():
             if pull.mergeable is not None or not pull.open:
                 break
-            # GitHub starts to work it out when it is asked, and answers null meanwhile.
+            # GitHub begins to compute it when it is asked, and until then answers null.
             self._time.sleep(wait)
             pull = self._rest.request_record(
                 "GET", path, records.read_pull_request_record, doing, "pull-requests: read"
@@ -212,9 +213,9 @@ class GitHubClient:
                 if tries == self._limits.tries:
                     raise
             else:
-                self._login = written.author  # whoever wrote it is this token, for certain
+                self._login = written.author  # the author of this comment is certainly this token
                 return written
-            # GitHub may have taken it all the same, and may still be busy with it.
+            # GitHub may have accepted it anyway, and may still be busy with it.
             self._rest.transport.pause_between_tries(tries)
             for comment in self.list_comments(number):
                 if recognised(comment):
@@ -276,7 +277,7 @@ class GitHubClient:
             body=body,
         )
         for output in more:
-            # Sent twice they would stand there twice, so an answer that is lost ends it.
+            # Sent twice, they would be there twice. So a lost answer ends it.
             self._rest.transport.send_request(
                 "PATCH",
                 f"{self._root}/check-runs/{number:d}",
@@ -341,7 +342,7 @@ class GitHubClient:
     def in_team(self, team: str, login: str) -> bool:
         organization, _, name = team.partition("/")
         if not all(part.strip(".") for part in (organization, name, login)):
-            return False  # a part of dots would lead to another place
+            return False  # a part that is only dots would lead to another place
         organization, name, person = (quote(p, safe="") for p in (organization, name, login))
         try:
             return self._rest.request_record(
@@ -416,7 +417,7 @@ class GitHubClient:
                 hint=FRESH_ARTIFACT_HINT,
                 reason_code="artifact_gone",
             )
-        # A run that was repeated has one artifact per attempt; ids grow.
+        # A repeated run has one artifact for each attempt; ids only grow.
         reply = self._rest.transport.send_request(
             "GET",
             f"{self._root}/actions/artifacts/{max(matching):d}/zip",
@@ -435,11 +436,11 @@ class GitHubClient:
         )
 
     def _ask_login(self) -> str:
-        """Who this token is.
+        """Finds out whose this token is; returns the login.
 
-        A workflow's token and an App's may ask GraphQL alone, a person's may ask either. Both give
-        the login that REST shows as a comment's author, `[bot]` included. A server that knows
-        neither is taken to run us as GitHub Actions does.
+        A workflow's token and an App's can ask only GraphQL, a person's can ask either. Both answer
+        with the login that REST shows as a comment's author, including `[bot]`. If a server knows
+        neither, we count as GitHub Actions' own bot.
         """
         doing, needs = "find out who the token belongs to", "metadata: read"
         try:
@@ -483,7 +484,7 @@ def _make_workflow_start_error(workflow: str, ref: str, why: str) -> BadInput:
 
 
 def is_same_comment_text(one: str, other: str) -> bool:
-    """Whether two bodies are the same but for line ends and blanks at their ends."""
+    """Whether two bodies are the same, except for line ends and for blanks at both ends."""
     return _normalize_comment_text(one) == _normalize_comment_text(other)
 
 

@@ -1,14 +1,14 @@
-"""GitHub's failures: why no answer came, when to ask again, and the words for a person. Pure.
+"""GitHub's failures: why there was no answer, when to try again, and a text for people. Pure.
 
-The exceptions of `requests` wrap those of urllib3, which wrap those of Python; the reason is the
-innermost one. A connection that was lost may be there again in a second. A certificate that nobody
-trusts, a proxy that is not there or a name that does not exist stay as they are until a setting is
-changed, so nothing is asked twice there.
+The exceptions of `requests` wrap those of urllib3, and these wrap those of Python; the innermost
+one is the reason. A lost connection may be back in a second. But if a certificate is not trusted,
+or a proxy or a host name does not exist, this stays so until somebody changes a setting. In these
+cases no request is repeated.
 
-PyGithub brings a `GithubRetry` of its own. It is switched off, because a run must end within a
-known time (measured with 2.10.0): it sleeps as long as a `Retry-After` header says, an hour if need
-be; it does not retry a 429 without that header; and it sends a POST again after a 502, which makes
-two comments. What it knows of GitHub's rate limits is kept in `classify_github_failure`:
+PyGithub has a `GithubRetry` of its own. It is switched off, because a run must end within a known
+time (measured with 2.10.0). It sleeps as long as a `Retry-After` header says, even an hour; it does
+not retry a 429 without that header; and it sends a POST again after a 502, which makes two
+comments. `classify_github_failure` knows the same about GitHub's rate limits:
 https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
 """
 
@@ -30,7 +30,7 @@ NetworkFault = Literal[
     "lost", "untrusted_certificate", "wrong_certificate", "no_tls", "proxy", "unknown_host", "url"
 ]
 
-# OpenSSL's reasons for an answer that is no TLS record; which of them depends on its version.
+# OpenSSL's reasons for an answer that is no TLS record; the reason depends on OpenSSL's version.
 _NO_TLS = frozenset(
     {
         "WRONG_VERSION_NUMBER",
@@ -41,8 +41,8 @@ _NO_TLS = frozenset(
         "RECORD_LAYER_FAILURE",
     }
 )
-# X509_V_ERR_*: the certificate is for another name or address, or not of this day. A certificate
-# authority that is added to the trusted ones changes nothing about these.
+# X509_V_ERR_*: the certificate is for another name or address, or it is expired or not yet valid.
+# To trust another certificate authority changes nothing about these.
 _NOT_OF_THIS_SERVER = frozenset({9, 10, 62, 64})
 _NO_SUCH_NAME = frozenset(
     code
@@ -51,15 +51,15 @@ _NO_SUCH_NAME = frozenset(
 )
 _PROXY = frozenset({"ProxyError", "InvalidProxyURL", "ProxySchemeUnknown"})
 _URL = frozenset({"InvalidURL", "InvalidSchema", "MissingSchema", "LocationParseError"})
-# The proxy's word for a failure of the server behind it, which may pass.
+# The proxy's message about a failure of the server behind it, which may pass.
 _BEHIND_THE_PROXY = re.compile(r"Tunnel connection failed: 5\d\d")
 
 
 @dataclass(frozen=True)
 class GitHubNetworkTrouble:
-    """`kind` is what it takes: patience where it is `lost`, otherwise a setting.
+    """The reason for no answer; `kind` says what helps: patience if it is `lost`, else a setting.
 
-    `words` are for people; the libraries' own hold URLs and the addresses of objects.
+    `words` are for people; the libraries' own texts contain URLs and addresses of objects.
     """
 
     kind: NetworkFault
@@ -67,7 +67,7 @@ class GitHubNetworkTrouble:
 
 
 def classify_network_error(error: BaseException) -> GitHubNetworkTrouble:
-    """Why a request ended in `error`."""
+    """Returns why a request ended in `error`."""
     causes = list(_iterate_causes(error))
     names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
     if names & _PROXY or "SOCKS" in str(error):
@@ -107,7 +107,7 @@ def _classify_tls_error(error: ssl.SSLError) -> GitHubNetworkTrouble:
 
 
 def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
-    """`error` and everything that it was made from, the outermost first, each once."""
+    """Yields `error` and all errors that caused it, the outermost first, each once."""
     waiting, seen = [error], set()
     while waiting:
         one = waiting.pop(0)
@@ -132,17 +132,17 @@ _RATE_LIMIT_WORDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class GitHubRateLimits:
-    """How patient a client is. All times are seconds.
+    """The patience of a client. All times are in seconds.
 
     Attributes:
-        tries: How often a request is sent at most.
+        tries: The most times that a request is sent.
         timeout: For a connection, and for each wait for bytes on it; whole seconds.
-        first_wait: Before the second try; it doubles from then on.
-        secondary_wait: The same where GitHub limits us without saying for how long; it asks for a
-            minute then.
-        longest_wait: A longer wait is not begun; the request fails and says until when.
-        budget: One request, with all its tries and waits.
-        between_writes: From the end of one write to the next, as GitHub asks of integrations.
+        first_wait: The wait before the second try; it doubles from then on.
+        secondary_wait: The same wait if GitHub limits us and does not say for how long; GitHub asks
+            for a minute then.
+        longest_wait: A longer wait is not begun; the request fails, and the error says until when.
+        budget: The time for one request, with all its tries and waits.
+        between_writes: The pause between two writes, as GitHub asks of integrations.
     """
 
     tries: int = 5
@@ -155,7 +155,7 @@ class GitHubRateLimits:
 
 
 PATIENT = GitHubRateLimits()
-# For the last seconds of a cancelled run: the runner gives 7.5 of them.
+# For the last seconds of a cancelled run: the runner allows 7.5 of them.
 HURRIED = GitHubRateLimits(tries=1, timeout=2, longest_wait=0.0, budget=3.0, between_writes=0.0)
 
 FailureKind = Literal["broken", "limited", "final"]
@@ -163,7 +163,7 @@ FailureKind = Literal["broken", "limited", "final"]
 
 @dataclass(frozen=True, kw_only=True)
 class GitHubRequestFailure:
-    """An answer that is no success, or no answer at all (`status` is None then).
+    """An answer that is no success, or no answer (then `status` is None).
 
     `headers` have lower-case names. `message` is GitHub's, or the network error's. `network` says
     why there was no answer. `is_api` is False if the answer cannot be one of GitHub's API.
@@ -178,23 +178,23 @@ class GitHubRequestFailure:
 
 @dataclass(frozen=True)
 class RetryAfter:
-    """Send it again after `wait` seconds."""
+    """The decision to send the request again after `wait` seconds."""
 
     wait: float
 
 
 @dataclass(frozen=True)
 class GiveUp:
-    """Give up. `until` is the moment (epoch seconds) at which GitHub takes requests again."""
+    """The decision to give up. At `until` (epoch seconds) GitHub accepts requests again."""
 
     until: float | None = None
 
 
 def classify_github_failure(failure: GitHubRequestFailure) -> FailureKind:
-    """What kind of failure this is.
+    """Returns the kind of a failure.
 
-    `broken`: the server or the network; whether the request was carried out is not known.
-    `limited`: a rate limit; the request was not carried out. `final`: asking again is pointless.
+    `broken`: the server or the network failed; whether the request was carried out is not known.
+    `limited`: a rate limit; the request was not carried out. `final`: another try would not help.
     """
     if failure.status is None and failure.network != "lost":
         return "final"
@@ -220,15 +220,15 @@ def decide_retry_of_github_request(
     jitter: float,
     limits: GitHubRateLimits,
 ) -> RetryAfter | GiveUp:
-    """Whether to send a failed request again.
+    """Decides whether to send a failed request again.
 
     Args:
-        failure: What happened.
-        tries: How often the request was sent so far.
-        spent: Seconds since it was sent for the first time.
+        failure: The answer, or why there was none.
+        tries: How many times the request has been sent.
+        spent: Seconds since it was first sent.
         now: The time of day, in epoch seconds.
-        jitter: From 0 up to 1; spreads the waits of runs that fail together.
-        limits: How patient to be.
+        jitter: A number from 0 up to 1; it spreads the waits of runs that fail together.
+        limits: The patience of the client.
     """
     kind = classify_github_failure(failure)
     if kind == "final":
@@ -243,7 +243,7 @@ def decide_retry_of_github_request(
 
 
 def _read_requested_wait(failure: GitHubRequestFailure, now: float) -> float | None:
-    """The seconds that GitHub names itself, at least one; None if it names none."""
+    """Returns the seconds that GitHub asks us to wait, at least one; None if it names no time."""
     text = failure.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit() and len(text) <= 9:  # noqa: PLR2004 - more than 30 years
         return max(float(text), 1.0)
@@ -258,9 +258,9 @@ def _read_requested_wait(failure: GitHubRequestFailure, now: float) -> float | N
         and failure.headers.get("x-ratelimit-remaining") == "0"
         and reset.isascii()
         and reset.isdigit()
-        and len(reset) <= 12  # noqa: PLR2004 - else it is no time of this age
+        and len(reset) <= 12  # noqa: PLR2004 - otherwise it is no time of our age
     ):
-        return max(float(reset) - now, 0.0) + 1.0  # which part of that second is not known
+        return max(float(reset) - now, 0.0) + 1.0  # the moment within that second is not known
     return None
 
 
@@ -270,7 +270,7 @@ _API_URL = (
     "GITHUB_API_URL names the API: https://HOST/api/v3 on GitHub Enterprise Server, "
     "https://api.github.com otherwise."
 )
-# What mends a network that stays as it is; `{host}` is who was asked.
+# What fixes a network failure that does not pass; `{host}` is the host of the request.
 _SETTINGS: dict[NetworkFault, tuple[str, str]] = {
     "untrusted_certificate": (
         "untrusted_certificate",
@@ -297,14 +297,14 @@ _SETTINGS: dict[NetworkFault, tuple[str, str]] = {
 def make_github_error(  # noqa: PLR0911 - one return per kind of failure
     failure: GitHubRequestFailure, *, doing: str, needs: str, host: str, until: float | None = None
 ) -> BotError:
-    """Makes the error of a request that is given up.
+    """Makes the error for a request that is given up.
 
     Args:
         failure: The last answer.
-        doing: What was tried, to follow "could not": `write the comment`.
-        needs: The workflow permission that it takes: `pull-requests: write`.
+        doing: What the bot tried, to follow "could not": `write the comment`.
+        needs: The workflow permission for it: `pull-requests: write`.
         host: The API's host, for failures of the network.
-        until: When GitHub takes requests again (epoch seconds), if it said so.
+        until: When GitHub accepts requests again (epoch seconds); None if it did not say so.
     """
     kind = classify_github_failure(failure)
     if kind == "limited":
@@ -365,7 +365,7 @@ def make_github_error(  # noqa: PLR0911 - one return per kind of failure
 
 
 def make_unexpected_github_answer_error(doing: str, what: str) -> GitHubUnavailable:
-    """The error for an answer that is a success and makes no sense."""
+    """Makes the error for an answer that reports success but makes no sense."""
     return GitHubUnavailable(
         f"The bot could not {doing}: GitHub's answer {what}.",
         hint="Run the job again; if it fails again, another server than GitHub answers. "
@@ -377,13 +377,13 @@ def make_unexpected_github_answer_error(doing: str, what: str) -> GitHubUnavaila
 def make_unreachable_github_error(
     network: NetworkFault, words: str, *, doing: str, host: str
 ) -> BotError:
-    """The error for a request without an answer, with the setting that fixes it if one does.
+    """Makes the error for a request without an answer, with the setting that fixes it, if any.
 
     Args:
-        network: Why there is none.
-        words: The same for people.
-        doing: What was tried, to follow "could not".
-        host: Who was asked.
+        network: Why there is no answer.
+        words: The same in words for people.
+        doing: What the bot tried, to follow "could not".
+        host: The host of the request.
     """
     message = (
         f"The bot could not {doing}: {host} did not answer ({clean_text_of_github_server(words)})."
@@ -395,7 +395,7 @@ def make_unreachable_github_error(
 
 
 def clean_text_of_github_server(text: str) -> str:
-    """What a server said, as one short line without anything that a terminal would act on."""
+    """Returns a server's text as one short line without characters that act on a terminal."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 

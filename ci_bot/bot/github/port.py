@@ -1,9 +1,9 @@
-"""What the bot may ask of GitHub, as a Protocol, and the records that cross it.
+"""What the bot may ask GitHub, as a Protocol, and the records that it gets and gives.
 
 Errors that every verb may raise: `GitHubUnavailable` (no answer within the budget, or a rate
-limit), `Refused` (a permission is missing; the message names it), `NotFound`, `BadInput` (the
-token is not accepted, or a setting keeps GitHub out of reach) and `Rejected` (GitHub does not take
-the content).
+limit), `RequestRefused` (a permission is missing; the message names it), `NotFound`, `BadInput`
+(the token is not accepted, or a setting keeps GitHub out of reach) and `RejectedContent` (GitHub
+does not accept the content).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.report import CheckRun
     from ci_bot.protocol.base import Sha
 
-PER_PAGE = 100  # of every list; the most that GitHub gives
+PER_PAGE = 100  # entries in a page of every list; GitHub gives no more
 
 Permission = Literal["admin", "maintain", "write", "triage", "read", "none"]
 
@@ -33,13 +33,13 @@ _MAINTAINERS: frozenset[Permission] = frozenset({"admin", "maintain"})
 
 
 class NotFound(BadInput):
-    """GitHub knows no such thing, or the token may not see it."""
+    """The error if GitHub knows no such thing, or the token may not see it."""
 
     reason_code = "not_found"
 
 
 class RejectedContent(BotError):
-    """GitHub understood the request and does not take its content; `said` is why, in its words."""
+    """The error if GitHub does not accept the content of a request; `said` is GitHub's reason."""
 
     reason_code = "github_rejected"
 
@@ -50,11 +50,11 @@ class RejectedContent(BotError):
 
 @dataclass(frozen=True, kw_only=True)
 class PullRequest:
-    """A pull request as it is now.
+    """A pull request in its current state.
 
-    `mergeable` is None while GitHub has not worked it out. `merge_sha` is the test merge commit of
-    an open pull request, or the commit that a merge made. `association` is what GitHub calls its
-    author's relation to the repository, in capitals.
+    `mergeable` is None until GitHub has computed it. `merge_sha` is the test merge commit of an
+    open pull request, or the commit that a merge made. `association` is GitHub's word, in capitals,
+    for its author's relation to the repository.
     """
 
     number: int
@@ -85,7 +85,7 @@ class PullCommit:
     """A commit of a pull request, as GitHub sees it.
 
     The logins are None if an address belongs to no account. `verified` is whether GitHub has
-    checked its signature against the committer.
+    verified the signature of the committer.
     """
 
     sha: Sha
@@ -108,7 +108,7 @@ class RepositoryIssue:
 
 @dataclass(frozen=True, kw_only=True)
 class PullState:
-    """Whether a pull request is open; `merged` is None if that was not asked."""
+    """The state of a pull request; `merged` is None if it is not known."""
 
     state: State
     merged: bool | None = None
@@ -130,7 +130,7 @@ class PullComment:
 
     @property
     def was_edited(self) -> bool:
-        """Whether its text was changed after it was written."""
+        """Whether its text was changed later."""
         return self.updated_at != self.created_at
 
 
@@ -145,7 +145,7 @@ def may_maintain_on_github(permission: Permission) -> bool:
 
 
 def require_github(github: GitHub | None) -> GitHub:
-    """`github`, for what must not be done without asking it.
+    """Returns `github`, for work that must not be done without it.
 
     Raises:
         BadInput: the run has no token.
@@ -160,101 +160,104 @@ def require_github(github: GitHub | None) -> GitHub:
 
 
 class GitHub(Protocol):
-    """One repository on GitHub."""
+    """One repository on GitHub, as the bot uses it."""
 
     def limit_waits(self, seconds: float) -> AbstractContextManager[None]:
-        """Inside, for what can be left out: no wait for GitHub that is longer is begun."""
+        """Limits each wait inside to `seconds`, for requests whose result can be left out."""
 
     def get_pull(self, number: int, *, settle: bool = False) -> PullRequest:
-        """A pull request; with `settle` a few more tries until `mergeable` is known."""
+        """Returns a pull request; with `settle` it tries a few times until `mergeable` is known."""
 
     def pulls_for_sha(self, sha: Sha, *, head: str | None = None) -> list[PullRequest]:
-        """Open pull requests whose head is exactly `sha`; `head` is `owner:branch`, if known."""
+        """Lists open pull requests whose head is `sha`; `head` is `owner:branch`, if known."""
 
     def pull_states(self, numbers: Collection[int]) -> dict[int, PullState]:
-        """For each number whether it is open, in a handful of requests for all of them together.
+        """Returns the state of each number, with a handful of requests for all together.
 
-        `unknown` is an answer: whoever asks in order to remove something leaves those alone.
+        `unknown` is an answer, too: a caller that removes things leaves those alone.
         """
 
     def changed_files(self, number: int) -> list[str] | None:
-        """Paths that the pull request touches, old names too; None where GitHub lists no more."""
+        """Lists the paths of its changed files, old names too; None if GitHub does not list all."""
 
     def list_pull_commits(self, number: int) -> list[PullCommit] | None:
-        """The commits since its base, oldest first; None where GitHub lists no more."""
+        """Lists the commits since its base, the oldest first; None if GitHub does not list all."""
 
     def list_comments(self, number: int, *, first_page: int = 1) -> Iterator[PullComment]:
-        """The comments of a pull request, oldest first, over all pages."""
+        """Yields the comments of a pull request, the oldest first, over all pages."""
 
     def get_comment(self, comment_id: int) -> PullComment:
-        """One comment, whichever issue or pull request of the repository it is on."""
+        """Returns one comment, on any issue or pull request of the repository."""
 
     def create_comment(
         self, number: int, body: str, *, is_it: Callable[[PullComment], bool] | None = None
     ) -> PullComment:
-        """A new comment, exactly one.
+        """Writes a new comment, exactly one, and returns it.
 
-        Where GitHub fails without saying whether it took the comment, the comments are read again
-        and `is_it` recognises ours (by default: the same text).
+        If GitHub fails without saying whether it accepted the comment, it reads the comments again,
+        and `is_it` recognises ours (by default by the same text).
         """
 
     def update_comment(self, comment_id: int, body: str) -> PullComment:
-        """Replace the whole body of a comment."""
+        """Replaces the whole body of a comment, and returns the comment."""
 
     def fold_comment(self, comment: PullComment) -> None:
-        """Minimize a comment as outdated: it stays, and is shown when somebody opens it."""
+        """Minimizes a comment as outdated: it stays, and people can open it."""
 
     def delete_comment(self, comment_id: int) -> None:
-        """Remove a comment; one that is gone already is a success."""
+        """Removes a comment; if it is gone already, that is a success."""
 
     def write_check(self, check: CheckRun) -> None:
-        """A check that has ended, with all of its annotations.
+        """Writes a check that has ended, with all of its annotations.
 
-        Of several of one name at one commit the newest is what GitHub shows and what branch rules
-        count, so a later one takes the place of this one.
+        If several have one name at one commit, GitHub shows the newest, and branch rules count it.
+        So a later check replaces this one.
         """
 
     def list_issues(self, label: str) -> list[RepositoryIssue]:
-        """The issues with a label, open and closed; pull requests are left out."""
+        """Lists the issues with a label, open and closed, without pull requests."""
 
     def create_issue(self, title: str, body: str, *, labels: Sequence[str]) -> RepositoryIssue:
-        """A new issue. A label that the repository lacks is made."""
+        """Opens an issue and returns it; GitHub adds a label that the repository does not have."""
 
     def update_issue(self, number: int, *, title: str, body: str, is_open: bool) -> RepositoryIssue:
-        """Replace title and body of an issue, and close it or open it again."""
+        """Replaces title and body of an issue, closes or reopens it, and returns it."""
 
     def my_login(self) -> str:
-        """The login that this token writes comments as. At most one request, then remembered."""
+        """Returns the login with which this token comments; at most one request in all."""
 
     def get_permission(self, login: str) -> Permission:
-        """What a person may do in this repository."""
+        """Returns a person's permission in this repository."""
 
     def in_team(self, team: str, login: str) -> bool:
         """Whether a person is in a team (`organization/team`), as far as the token may see it."""
 
     def list_required_checks(self, branch: str) -> list[str]:
-        """The checks that rulesets require of a branch. Older protection rules are not among
-        them: only administrators may read those."""
+        """Lists the checks that rulesets require of a branch.
+
+        Older protection rules are left out, because only administrators may read them.
+        """
 
     def add_reaction(self, comment_id: int, content: Reaction) -> None:
-        """React to a comment; the same reaction twice is one."""
+        """Adds a reaction to a comment; the same reaction twice counts as one."""
 
     def dispatch_workflow(self, workflow: str, ref: str, inputs: Mapping[str, str]) -> None:
-        """Start a workflow (its file name) by `workflow_dispatch`."""
+        """Starts a workflow (its file name) by `workflow_dispatch`."""
 
     def download_artifact(self, run_id: int, name: str, *, max_bytes: int) -> bytes:
-        """The zip file of a workflow run's artifact, at most `max_bytes` of it."""
+        """Returns the zip file of a workflow run's artifact, of at most `max_bytes`."""
 
 
-# Which of many pull requests are open, in a handful of requests. Pure but for its two arguments.
+# Which of many pull requests are open, with a handful of requests. Pure except for its two
+# arguments.
 #
-# Asking for each of 200 numbers would take 200 requests. The list of open pull requests decides
-# them all at once: a number that is not on it is closed. That holds while the list is one page.
-# Over several pages a pull request that closes in between moves its successors one place forward,
-# and one of them can slip from the second page onto the first after that was read. Whoever removes
-# an environment by such a list would remove a live one. So with several pages a number counts as
-# closed only where GitHub said so itself, and what was not seen within the requests allowed is
-# `unknown`: left alone today, asked about again tomorrow.
+# To ask for each of 200 numbers would take 200 requests. The list of open pull requests decides
+# them all at once: a number that is not on it is closed. That is true only if the list is one page.
+# If it has several pages and a pull request closes meanwhile, the ones after it move one place
+# forward, and one of them can move from the second page to the first after the first was read. A
+# removal by such a list would remove a live environment. So with several pages a number counts as
+# closed only if GitHub itself said so. A number that was not seen within the allowed requests is
+# `unknown`: nothing happens to it today, and tomorrow it is asked again.
 
 
 MOST_REQUESTS = 5
@@ -266,14 +269,14 @@ PullPage = Callable[[Mapping[str, str | int]], tuple[list[PullRequest], bool]]
 def poll_states_of_github_pulls(
     numbers: Collection[int], page: PullPage, get_pull: Callable[[int], PullRequest]
 ) -> dict[int, PullState]:
-    """The state of each number, with at most `MOST_REQUESTS` requests where 300 or fewer are open.
+    """Returns each number's state, with at most `MOST_REQUESTS` requests if at most 300 are open.
 
-    In a repository with more, it is the pages of the open ones and two.
+    In a repository with more, it needs the pages of the open ones, and two more requests.
 
     Args:
         numbers: The pull requests to ask about.
-        page: One page of the list of pull requests for a query, and whether there is a next one.
-        get_pull: One pull request.
+        page: Returns one page of the list of pull requests, and whether there is a next one.
+        get_pull: Returns one pull request.
     """
     if not numbers:
         return {}
@@ -286,7 +289,7 @@ def poll_states_of_github_pulls(
     undecided = {number for number in numbers if _is_state_unsure(states.get(number))}
     turn, more, limit = 1, True, max(MOST_REQUESTS, spent + 2)
     while undecided and more and spent < limit:
-        # Whatever closed lately comes first, and that is what a nightly sweep looks for.
+        # The list begins with what was closed lately, and a nightly sweep looks for that.
         query = {"state": "closed", "sort": "updated", "direction": "desc"}
         closed, more = page({**query, "per_page": PER_PAGE, "page": turn})
         states |= {
@@ -305,7 +308,7 @@ def poll_states_of_github_pulls(
 
 
 def _list_open_github_pulls(page: PullPage) -> tuple[int, set[int]]:
-    """How many pages the list of open pull requests has, and the numbers on it."""
+    """Returns how many pages the list of open pull requests has, and the numbers on it."""
     numbers: set[int] = set()
     for turn in range(1, _MOST_OPEN_PAGES + 1):
         query = {"state": "open", "sort": "created", "direction": "asc"}

@@ -1,5 +1,7 @@
-"""GitHub's answers as our records: its JSON, and the artifact of another run, a zip file that
-somebody else's code may have made. Pure; an answer of another shape is a failure with words.
+"""GitHub's answers as our records.
+
+They are its JSON, and the artifact of another run, a zip file that somebody else's code may have
+made. Pure; an answer of another form is an error with a message.
 """
 
 from __future__ import annotations
@@ -37,11 +39,11 @@ T = TypeVar("T")
 
 
 class GitHubAnswerError(Exception):
-    """An answer that lacks what it must have; the text says what, in a few words."""
+    """The error for an answer that lacks a needed value; the text says in a few words which one."""
 
 
 def read_pull_request_record(data: Any) -> PullRequest:
-    """A pull request, from the answer for one or from an entry of a list (which knows less)."""
+    """Reads a pull request from an answer for one, or from an entry of a list (fewer fields)."""
     base = read_field_of_github_answer(data, "base.repo.full_name", str)
     head = read_optional_field_of_github_answer(data, "head.repo.full_name", str)
     return PullRequest(
@@ -66,7 +68,7 @@ def read_pull_request_record(data: Any) -> PullRequest:
 
 
 def read_commit_record(data: Any) -> PullCommit:
-    """A commit in the list of a pull request's commits."""
+    """Reads a commit from the list of a pull request's commits."""
     return PullCommit(
         sha=read_field_of_github_answer(data, "sha", str),
         author=read_optional_field_of_github_answer(data, "author.login", str),
@@ -77,7 +79,7 @@ def read_commit_record(data: Any) -> PullCommit:
 
 
 def read_comment_record(data: Any) -> PullComment:
-    """A comment of a conversation. Its author is `ghost` where the account is gone."""
+    """Reads a comment of a conversation. Its author is `ghost` if the account is deleted."""
     issue = (read_optional_field_of_github_answer(data, "issue_url", str) or "").rpartition("/")[2]
     return PullComment(
         id=read_field_of_github_answer(data, "id", int),
@@ -93,7 +95,7 @@ def read_comment_record(data: Any) -> PullComment:
 
 
 def read_issue_record(data: Any) -> RepositoryIssue:
-    """An issue, from the answer for one or from an entry of a list."""
+    """Reads an issue, from an answer for one or from an entry of a list."""
     return RepositoryIssue(
         number=read_field_of_github_answer(data, "number", int),
         is_open=read_field_of_github_answer(data, "state", str) == "open",
@@ -122,7 +124,7 @@ _ROLES: dict[str, Permission] = {
 
 
 def read_required_checks_of_github_rule(data: Any) -> list[str]:
-    """The names of the checks that one rule of a branch requires; none of another kind of rule."""
+    """Lists the checks that one rule of a branch requires; none if the rule is of another kind."""
     if read_field_of_github_answer(data, "type", str) != "required_status_checks":
         return []
     checks = read_field_of_github_answer(data, "parameters.required_status_checks", list)
@@ -130,9 +132,9 @@ def read_required_checks_of_github_rule(data: Any) -> list[str]:
 
 
 def read_permission_record(data: Any) -> Permission:
-    """A person's role; a custom role counts as the basic one that it is built on.
+    """Reads a person's role; a custom role counts as the basic role on which it is built.
 
-    `permission` alone would not do: it folds maintain into write and triage into read.
+    `permission` alone is not enough: it reports maintain as write and triage as read.
     https://docs.github.com/en/rest/collaborators/collaborators#get-repository-permissions-for-a-user
     """
     basic = _ROLES.get(read_field_of_github_answer(data, "permission", str), "none")
@@ -140,7 +142,7 @@ def read_permission_record(data: Any) -> Permission:
 
 
 def list_check_annotation_batches(check: CheckRun, size: int) -> list[dict[str, object]]:
-    """The `output` of each request that a check takes, with `size` annotations at most."""
+    """Makes the `output` of each request for a check, with at most `size` annotations each."""
     found = [
         {
             "path": item.path,
@@ -159,12 +161,16 @@ def list_check_annotation_batches(check: CheckRun, size: int) -> list[dict[str, 
 
 
 def is_member_of_github_team(data: Any) -> bool:
-    """Whether a membership of a team holds; one that was only offered does not."""
+    """Whether a membership of a team is active; an open invitation is not."""
     return read_field_of_github_answer(data, "state", str) == "active"
 
 
 def read_entries_of_github_answer(data: Any, path: str | None = None) -> list[Any]:
-    """The list that an answer is, or that it holds at `path`."""
+    """Returns the list that an answer is, or that it has at `path`.
+
+    Raises:
+        GitHubAnswerError: there is no list.
+    """
     if path is not None:
         return read_field_of_github_answer(data, path, list)
     if not isinstance(data, list):
@@ -173,15 +179,19 @@ def read_entries_of_github_answer(data: Any, path: str | None = None) -> list[An
 
 
 def read_field_of_github_answer(data: Any, path: str, kind: type[T]) -> T:
-    """The value at a dotted path, which must be of this type."""
+    """Returns the value at a dotted path, which must be of this type.
+
+    Raises:
+        GitHubAnswerError: it is absent or of another type.
+    """
     value = _get_json_value_at_path(data, path)
     if not _has_json_type(value, kind):
         raise GitHubAnswerError(f"lacks `{path}`")
-    return value  # type: ignore[no-any-return]  # `_is` has looked
+    return value  # type: ignore[no-any-return]  # `_is_of_kind` has checked it
 
 
 def read_optional_field_of_github_answer(data: Any, path: str, kind: type[T]) -> T | None:
-    """The value at a dotted path; None if it is absent or of another type."""
+    """Returns the value at a dotted path; None if it is absent or of another type."""
     value = _get_json_value_at_path(data, path)
     return value if _has_json_type(value, kind) else None
 
@@ -208,7 +218,7 @@ _NEXT = re.compile(r'<[^>]*>\s*;[^,]*\brel="?next"?', re.IGNORECASE)
 
 
 class GitHubRestClient:
-    """Requests through a transport, with their answers read into records."""
+    """Sends requests through a transport, and reads the answers into records."""
 
     def __init__(self, transport: GitHubTransport) -> None:
         self.transport = transport
@@ -238,9 +248,9 @@ class GitHubRestClient:
         needs: str,
         query: Mapping[str, str | int],
     ) -> tuple[list[Parsed], bool]:
-        """The records of one page, and whether there is a next one.
+        """Returns the records of one page, and whether there is a next one.
 
-        Only whether the Link header names a next page is trusted; the URL in it is not followed.
+        It trusts only that the Link header names a next page; it does not follow the URL in it.
         """
         reply = self.transport.send_request("GET", path, doing=doing, needs=needs, query=query)
         records = _read_github_reply(
@@ -283,24 +293,24 @@ def _read_github_reply(reply: GitHubReply, read: Callable[[Any], Parsed], doing:
 FRESH_ARTIFACT_HINT = "Run the review again; it leaves a fresh artifact."
 _RUN_AGAIN = "Run the job again."
 _MOST_ENTRIES = 100
-# What GitHub writes. The other kinds are unpacked without a limit, whatever `read` is asked for.
+# What GitHub writes. Python unpacks other kinds without a limit, whatever size `read` gets.
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def read_file_of_github_artifact(
     archive: bytes, name: str, *, max_bytes: int, alone: bool
 ) -> bytes:
-    """The content of the file `name` in a zip file, never written to a disk on the way.
+    """Returns the content of the file `name` in a zip file, without writing it to a disk.
 
     Args:
         archive: The zip file.
         name: The member's whole name.
-        max_bytes: How much it may hold. The size that the archive declares is not trusted: the
-            reading stops there.
+        max_bytes: The most bytes it may have. Reading stops there, because the size that the
+            archive declares is not trusted.
         alone: Whether a second member is a reason to refuse the whole archive.
 
     Raises:
-        Refused: The archive is broken, holds no such regular file, too much, or more than it may.
+        RequestRefused: the archive is broken, has no such regular file, or is too large.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
@@ -316,7 +326,7 @@ def read_file_of_github_artifact(
                 content = stream.read(max_bytes + 1)
     except RequestRefused:
         raise
-    except Exception:  # the module answers damage with a dozen kinds, EOFError and KeyError too
+    except Exception:  # the module reports damage with a dozen kinds, also EOFError and KeyError
         raise _refuse_github_artifact("cannot be unpacked") from None
     if len(content) > max_bytes:
         raise _refuse_github_artifact(f"holds a `{name}` of more than {max_bytes} bytes")
@@ -336,11 +346,11 @@ def _refuse_github_artifact(what: str) -> RequestRefused:
     )
 
 
-# The one request that leaves the API's host: an artifact, from where GitHub's storage has it.
+# The one request that leaves the API's host: it downloads an artifact from GitHub's storage.
 #
-# GitHub answers a download with a redirect to a signed URL on a storage host of its choosing, so
-# this request carries no token, no cookie and no credentials of any kind, follows no further
-# redirect, and reads no more than its limit.
+# GitHub answers a download with a redirect to a signed URL on a storage host of its choice. So this
+# request has no token, no cookie and no other credentials, follows no further redirect, and reads
+# no more than its limit.
 
 
 _CHUNK = 65_536
@@ -357,21 +367,21 @@ def download_github_artifact(
     budget: float,
     trust: str | None = None,
 ) -> bytes:
-    """The body at a signed URL.
+    """Returns the body at a signed URL.
 
     Args:
-        url: Where GitHub said that it is; https, or http on a loopback address.
-        doing: What this is for, for error messages.
+        url: The address from GitHub's answer; https, or http on a loopback address.
+        doing: What this is for, for error messages, to follow "could not".
         max_bytes: A longer body is refused.
         timeout: Seconds for the connection and for each wait for bytes.
-        monotonic: A clock, against which `budget` seconds in all are counted.
-        budget: Seconds in all.
+        monotonic: A clock in seconds that never goes back, for `budget`.
+        budget: The most seconds for all of it.
         trust: A file or directory of certificates to trust instead of the usual ones.
 
     Raises:
-        Refused: The body is too long.
-        GitHubUnavailable: It did not come, or the URL is not one to ask.
-        BadInput: A setting keeps it from coming.
+        RequestRefused: the body is too long.
+        GitHubUnavailable: it did not arrive, or the URL is not safe.
+        BadInput: a setting prevents it.
     """
     import requests
     from urllib3.exceptions import HTTPError
@@ -382,8 +392,8 @@ def download_github_artifact(
     body = bytearray()
     try:
         with requests.Session() as session:
-            session.auth = lambda request: request  # else a .netrc file could add credentials
-            session.headers["Accept-Encoding"] = "identity"  # so that what is counted is all of it
+            session.auth = lambda request: request  # otherwise a .netrc file could add credentials
+            session.headers["Accept-Encoding"] = "identity"  # so that all bytes are counted
             with session.get(
                 url, stream=True, timeout=timeout, allow_redirects=False, verify=trust or True
             ) as answer:

@@ -1,17 +1,19 @@
-"""What the bot keeps up to date on GitHub: the one comment of a pull request and project, found,
-read and replaced as a whole; and the one issue that says how prod has drifted.
+"""What the bot keeps up to date on GitHub: a comment, and the issue about drift.
 
-What the comment costs, up to 100 comments (one more request per further page, for the list only):
+There is one comment for each pull request and project; it is found, read and replaced as a whole.
+The one issue says how prod has drifted.
 
-- `find`: one request for the list, and one for who we are if a comment there may be ours.
-- `publish`: one write, and before it one request to look again if the last look is old.
+The cost of the comment, for up to 100 comments (each further page of the list is one more request):
 
-So a first review is list, write, look, write: 4. A later one is list, who, write, look, write: 5,
+- `find_comment`: one request for the list, and one for our login if a comment may be ours.
+- `publish_body`: one write, and before it one request to read again if the last look is old.
+
+So a first review is list, write, read, write: 4. A later one is list, login, write, read, write: 5,
 and 6 with the short comment about a changed decision. To fold an older comment is one more.
 
 The issue is found by its label, our mark in its first line, and its author, which is this token:
-anybody can write the mark, and whoever takes the label off gets a new issue. One request for the
-list, one for who we are if an issue there may be ours, and one write.
+anybody can write the mark, and if somebody removes the label, there is a new issue. It costs one
+request for the list, one for our login if an issue may be ours, and one write.
 """
 
 from __future__ import annotations
@@ -27,12 +29,12 @@ from ci_bot.errors import BotError
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.comment import Marker, Phase
 
-# Which comment is ours, and whether to write over it. Pure.
+# Which comment is ours, and whether to overwrite it. Pure.
 #
-# Ours is a comment whose first line is our marker, with exactly our project key, for this pull
-# request, written by the login that our token has, and not minimised. Each part matters: anybody
-# can paste a marker, `prod` is a part of `non-prod`, and a person who minimises the comment wants
-# a new one. Of several the oldest is kept; the others came from two runs that posted at the same
+# Our comment has our marker as its first line, with exactly our project key and this pull request.
+# The login of our token wrote it, and it is not minimized. Each part matters: anybody can paste a
+# marker, `prod` is a part of `non-prod`, and a person who minimizes the comment wants a new one. If
+# there are several, the oldest is kept; the others come from two runs that posted at the same
 # moment.
 
 
@@ -51,7 +53,7 @@ class MarkedComment:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnComments:
-    """Our comment, and the younger ones that should not be there."""
+    """Our comment, and younger ones that should not exist."""
 
     kept: MarkedComment
     extra: tuple[MarkedComment, ...] = ()
@@ -59,7 +61,7 @@ class OwnComments:
 
 @dataclass(frozen=True)
 class WriteVerdict:
-    """Whether to write; if not, why: the body is the same, or what is there is newer."""
+    """The decision whether to write, with its reason."""
 
     write: bool
     why: Literal["new", "unchanged", "newer_run", "newer_head", "newer_facts"]
@@ -68,7 +70,7 @@ class WriteVerdict:
 def list_marked_github_comments(
     comments: Iterable[PullComment], *, number: int, key: str
 ) -> list[MarkedComment]:
-    """The comments that claim to be ours, oldest first. Who wrote them is not checked yet."""
+    """Lists the comments that claim to be ours, the oldest first; their authors are not checked."""
     found = []
     for comment in comments:
         marker = None if comment.minimized else decode_comment_marker(comment.body)
@@ -78,16 +80,16 @@ def list_marked_github_comments(
 
 
 def is_github_comment_by(comment: PullComment, login: str) -> bool:
-    """Whether `login` wrote the comment. GitHub ignores the case of logins.
+    """Whether `login` wrote the comment; GitHub ignores the case of logins.
 
-    Both sides come with `[bot]` for an App, so nothing is stripped: an App and a person may share
-    the rest of a name.
+    Both sides have `[bot]` for an App, so nothing is removed: an App and a person may share the
+    rest of a name.
     """
     return comment.author.lower() == login.lower()
 
 
 def choose_own_github_comment(found: Iterable[MarkedComment], login: str) -> OwnComments | None:
-    """Ours among the candidates (oldest first); None if none of them was written by us."""
+    """Chooses ours among the candidates (the oldest first); None if we wrote none of them."""
     ours = [each for each in found if is_github_comment_by(each.comment, login)]
     return OwnComments(kept=ours[0], extra=tuple(ours[1:])) if ours else None
 
@@ -95,8 +97,10 @@ def choose_own_github_comment(found: Iterable[MarkedComment], login: str) -> Own
 def list_foreign_github_comments(
     found: Iterable[MarkedComment], login: str
 ) -> tuple[MarkedComment, ...]:
-    """The candidates that somebody else wrote: by an earlier token of ours, or forged. Nothing in
-    them is trusted."""
+    """Returns the candidates that somebody else wrote; nothing in them is trusted.
+
+    They come from an earlier token of ours, or are forged.
+    """
     return tuple(each for each in found if not is_github_comment_by(each.comment, login))
 
 
@@ -109,27 +113,27 @@ def decide_overwrite_of_github_comment(
     current_head: Sha | None = None,
     asked: bool = False,
 ) -> WriteVerdict:
-    """Whether a new body may replace the one that is there.
+    """Decides whether a new body may replace the one that is there.
 
     1. The same text is not sent again.
     2. A run may always correct itself; an earlier attempt never overwrites a later one.
     3. Facts about the pull request's current head stay, if the new ones are about another head and
        do not report its end.
-    4. What a person has asked for is shown: that is how a comment is fixed whose record was edited
+    4. What a person has asked for is shown. This fixes a comment whose record somebody has edited
        so that it would stay forever.
-    5. Of two reviews in their first attempts the one that GitHub started later stays: run ids grow.
-    6. In all other cases the later facts stay (`valid_at`). Run ids do not tell there: an apply may
+    5. Of two reviews in their first attempts, the one GitHub started later stays: run ids grow.
+    6. In all other cases the later facts stay (`valid_at`). Run ids do not help here: an apply may
        have waited in its queue while a younger review ran, and a repeated run keeps its id. No fact
-       is later than GitHub's own time of the comment: the clock of another runner may be ahead, and
-       the record may be edited. If that is later than our clock, ours is behind, and the run
-       ids decide.
+       is later than GitHub's own time of the comment: another runner's clock may be ahead, and
+       the record may be edited. If that time is later than our clock, our clock is behind, and the
+       run ids decide.
 
     Args:
         there: Our comment as it is now.
-        marker, body: What should replace it.
+        marker, body: The new marker and text.
         now: This machine's time.
-        current_head: The pull request's head now, where it is known.
-        asked: A person has asked for this run after the comment was written.
+        current_head: The pull request's current head, if it is known.
+        asked: Whether a person asked for this run after the comment was written.
     """
     old = there.marker
     if there.comment.body.replace("\r\n", "\n").strip() == body.replace("\r\n", "\n").strip():
@@ -157,9 +161,9 @@ def decide_overwrite_of_github_comment(
 
 
 def is_github_comment_of_another_plan(old: Marker, marker: Marker) -> bool:
-    """Whether a review's result is about another plan than the comment that is there.
+    """Whether a review's result is about another plan than the existing comment.
 
-    What the run itself has begun goes on, and so does what is shown of the same plan: its apply,
+    A run continues the comment that it began, and so does a result about the same plan: its apply,
     its acceptances, the same review again. Reviews without a plan differ by their commits.
     """
     if marker.phase not in _RESULTS or (old.run_id and old.run_id == marker.run_id):
@@ -168,7 +172,7 @@ def is_github_comment_of_another_plan(old: Marker, marker: Marker) -> bool:
 
 
 def _is_github_comment_later(there: MarkedComment, marker: Marker, now: str) -> bool:
-    """Whether the facts of the comment are later than those of `marker`; see rule 6."""
+    """Whether the comment's facts are later than those of `marker`; see rule 6."""
     old, new = _order_github_runs(there.marker), _order_github_runs(marker)
     latest = min(
         _normalize_github_timestamp(there.marker.valid_at),
@@ -180,12 +184,12 @@ def _is_github_comment_later(there: MarkedComment, marker: Marker, now: str) -> 
 
 
 def _order_github_runs(marker: Marker) -> tuple[int, int]:
-    """The order in which GitHub started runs."""
+    """Returns the key by which runs are ordered as GitHub started them."""
     return (marker.run_id, marker.attempt)
 
 
 def _normalize_github_timestamp(timestamp: str) -> tuple[str, str]:
-    """A time in UTC, so that two can be compared; writers differ in the zeros of a fraction."""
+    """Makes two times in UTC comparable: writers differ in the zeros of a fraction."""
     second, _, fraction = timestamp.rstrip("Z").partition(".")
     return (second, fraction.ljust(6, "0"))
 
@@ -196,9 +200,9 @@ _MOST_EXTRA = 5
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedComment:
-    """What became of a body.
+    """The result of publishing a body.
 
-    `superseded` means that the comment was left alone, because what it shows is newer (`why`).
+    `superseded` means that the comment was not changed, because it shows something newer (`why`).
     """
 
     action: Literal["created", "updated", "unchanged", "superseded"]
@@ -212,11 +216,12 @@ class GitHubStickyComment:
     Args:
         github: The repository.
         number: The pull request.
-        key: Tells projects in one repository apart; compared whole.
-        monotonic: A clock in seconds: what was read longer than `FRESH_SECONDS` ago is read again
-            before it is replaced, because another run may have written meanwhile.
+        key: Distinguishes the projects of one repository; compared as a whole.
+        monotonic: A clock in seconds. A comment that was read more than `FRESH_SECONDS` ago is read
+            again before it is replaced, because another run may have written meanwhile.
         now: The time of day, ISO 8601 in UTC.
-        asked: A person has asked for this run, and it is about the pull request as it is now.
+        asked: Whether a person asked for this run, and it is about the pull request's current
+            state.
         each_plan: Whether each plan gets a comment of its own, and the one before it is folded.
     """
 
@@ -248,36 +253,36 @@ class GitHubStickyComment:
         self._rival_possible = False
 
     def find_comment(self) -> MarkedComment | None:
-        """Our comment as it was at the last look; the first call looks."""
+        """Returns our comment as it was when last read; the first call reads it."""
         if self._looked_at is None:
             self._read_comments()
         return self._found
 
     @property
     def known_comment(self) -> MarkedComment | None:
-        """Our comment as it was at the last look, if there was one; asks nothing."""
+        """Our comment as it was when last read, if there was one; sends no request."""
         return self._found
 
     @property
     def foreign_comments(self) -> tuple[PullComment, ...]:
-        """Comments that carry our mark and are not ours, as of the last look."""
+        """Comments that carry our mark and are not ours, as of the last read."""
         return tuple(each.comment for each in self._others)
 
     @property
     def fold_failure(self) -> BotError | None:
-        """Why an older comment was not folded; None if nothing went wrong."""
+        """Why an older comment was not folded; None if there was no failure."""
         return self._fold_failure
 
     def publish_body(self, body: str, *, current_head: Sha | None = None) -> PublishedComment:
-        """Make `body` our comment's text, unless a newer one is there.
+        """Makes `body` our comment's text, unless a newer one is there; returns what happened.
 
         Args:
             body: The whole comment; its first line is the marker of this pull request and key.
-            current_head: The pull request's head now, where the caller has just read it.
+            current_head: The pull request's current head, if the caller has just read it.
 
         Raises:
-            ValueError: The body has no such first line, so nobody would find the comment again.
-            BotError: GitHub did not take it; see `ci_bot.bot.github.port`.
+            ValueError: the body has no such first line, so no run would find the comment again.
+            BotError: GitHub did not accept it; see `ci_bot.bot.github.port`.
         """
         marker = decode_comment_marker(body)
         if marker is None or marker.key != self._key or marker.pr != self._number:
@@ -288,21 +293,21 @@ class GitHubStickyComment:
         except NotFound:
             if self._found is None:
                 raise
-        self._read_comments()  # somebody has deleted it exactly this moment
+        self._read_comments()  # somebody has deleted it at this moment
         return self._write_comment(marker, body, current_head)
 
     def post_note(self, body: str) -> PullComment:
-        """A short new comment, which notifies people as an edit does not.
+        """Writes a short new comment; people are notified about it, but not about an edit.
 
         Raises:
-            ValueError: The body starts with a marker; it would be taken for our comment.
+            ValueError: the body starts with a marker, so it would count as our comment.
         """
         if decode_comment_marker(body) is not None:
             raise ValueError("a note must not carry the comment's marker")
         return self._github.create_comment(self._number, body)
 
     def post_news(self, body: str) -> PullComment:
-        """A note that takes the place of the one before it, which is folded."""
+        """Writes a note that replaces the one before it, which is folded; returns the new one."""
         older = [
             each
             for each in self._news.values()
@@ -316,7 +321,7 @@ class GitHubStickyComment:
         return written
 
     def _try_fold(self, comment: PullComment) -> bool:
-        """Whether the comment is folded now. What is not is untidy, and nothing is lost by it."""
+        """Folds the comment, and returns whether it is folded now; a failure loses nothing."""
         try:
             self._github.fold_comment(comment)
         except BotError as error:
@@ -335,7 +340,8 @@ class GitHubStickyComment:
             created = self._remember_comment(written, marker, "created")
             if not any(is_github_comment_by(each.comment, written.author) for each in self._others):
                 return created
-            # GitHub had not said who we are, and now it is known: there was one of ours already.
+            # GitHub had not said who we are. Now it is known that a comment of ours existed
+            # already.
             self._read_comments()
             return (
                 created if self._found is None else self._write_comment(marker, body, current_head)
@@ -352,7 +358,8 @@ class GitHubStickyComment:
             verdict.write
             and self._each_plan
             and is_github_comment_of_another_plan(self._found.marker, marker)
-            # First, so that what was planned before never stands beside it as if it still held.
+            # First, so that an older plan never appears beside the new one as if it were still
+            # valid.
             and self._try_fold(self._found.comment)
         ):
             self._found = None
@@ -391,9 +398,9 @@ class GitHubStickyComment:
                 self._look_again(self._found)
 
     def _look_again(self, known: MarkedComment) -> None:
-        """Read our comment again, or the end of the list if it is new.
+        """Reads our comment again, or the end of the list if the comment is new.
 
-        Another run may have found no comment either and have written its own; the list shows both.
+        Another run may also have found no comment and written its own; the list shows both.
         """
         if self._rival_possible:
             self._rival_possible = False
@@ -407,14 +414,14 @@ class GitHubStickyComment:
         if comment is None or comment.minimized:
             self._read_comments()
             return
-        # If a person's edit has broken the marker, the comment is ours all the same.
+        # If a person's edit has broken the marker, the comment is still ours.
         self._found = MarkedComment(
             comment=comment, marker=decode_comment_marker(comment.body) or known.marker
         )
         self._looked_at = self._monotonic()
 
     def _read_comments(self, *, first_page: int = 1) -> None:
-        """Read the list from a page on, remember ours, and remove what is ours twice."""
+        """Reads the list from a page on, remembers our comment, and removes others of ours."""
         comments = list(self._github.list_comments(self._number, first_page=first_page))
         found = list_marked_github_comments(comments, number=self._number, key=self._key)
         if first_page == 1:
@@ -426,7 +433,7 @@ class GitHubStickyComment:
         }
         login = self._github.my_login() if found else ""
         mine = choose_own_github_comment(found, login)
-        # Only a look that came to its end is one.
+        # Only a complete read counts.
         self._looked_at = self._monotonic()
         self._last_page = first_page + len(comments) // PER_PAGE
         self._found = mine.kept if mine else None
@@ -438,7 +445,7 @@ class GitHubStickyComment:
             try:
                 self._github.delete_comment(extra.comment.id)
             except BotError:
-                return  # a second comment is ugly, and no reason to lose the first
+                return  # a second comment is ugly, but no reason to lose the first
 
 
 DRIFT_LABEL = "sqlmesh-drift"
@@ -452,11 +459,11 @@ def publish_drift_issue_on_github(
     """Writes what a run found into the issue; if nothing differs, closes one that is open.
 
     Args:
-        key: Tells the issues of several projects in one repository apart.
-        clean: Nothing differs, so no issue is opened for it.
+        key: Distinguishes the issues of several projects in one repository.
+        clean: Whether nothing differs, so that no issue is opened.
 
     Returns:
-        What was done, and the issue; none if nothing differs and there is none.
+        What was done, and the issue; None if nothing differs and there is no issue.
 
     Raises:
         BotError: GitHub refuses it, or does not answer.
@@ -477,7 +484,7 @@ def publish_drift_issue_on_github(
 
 
 def _find_github_issue(github: GitHub, mark: str) -> RepositoryIssue | None:
-    """Ours, an open one first; of several the oldest."""
+    """Finds our issue: an open one first, then the oldest; None if there is none."""
     marked = [
         issue
         for issue in github.list_issues(DRIFT_LABEL)

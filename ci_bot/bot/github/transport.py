@@ -1,9 +1,9 @@
 """One request to GitHub's API: sent, waited for, sent again, or turned into an error of ours.
 
-The only module that touches PyGithub. Its `Requester` brings the connection, the authentication,
-proxies, GitHub Enterprise's path prefix and the refusal to follow a redirect to another host. Its
-higher objects are not used: they fetch more than is asked for (a pull request before its comments,
-a user before a permission), and a review may cost six requests in all.
+It is the only module that uses PyGithub. PyGithub's `Requester` does the connection, the
+authentication, proxies, GitHub Enterprise's path prefix, and the refusal to follow a redirect to
+another host. Its higher objects are not used: they fetch more than we need (a pull request before
+its comments, a user before a permission), and a review may cost six requests in total.
 """
 
 from __future__ import annotations
@@ -36,35 +36,42 @@ if TYPE_CHECKING:
     from github.Requester import Requester
 
 
-# PyGithub's connection to one host, with an end to what PyGithub asks of it by itself.
+# PyGithub's connection to one host, with a limit to the requests that PyGithub itself adds.
 #
-# PyGithub follows a redirect on the same host, and repeats a GET that is answered with 202, for as
-# long as the server goes on: hundreds of requests, until Python's stack is full. It takes a
-# connection for each call, so this one counts.
+# PyGithub follows a redirect on the same host, and repeats a GET that is answered with 202, as long
+# as the server answers so: hundreds of requests, until Python's stack is full. It takes a
+# connection for each call, so this connection counts its requests.
 
 
-# The request, and one more for a repository that was renamed.
+# The request, and one more if the repository was renamed.
 MOST_REQUESTS = 2
 
 
 class EndlessError(Exception):
-    """The server has sent a call elsewhere once more than it may."""
+    """The error if a server has redirected or repeated a call too often."""
 
 
 class GitHubConnection:
-    """What PyGithub calls a connection: `request`, then `getresponse`."""
+    """A connection in PyGithub's sense: `request`, then `getresponse`."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
         self._sent = 0
 
     def copy_for_one_call(self) -> Any:
-        """Itself, with nothing sent yet. PyGithub's annotations allow two classes of its own."""
+        """Returns itself, with no request counted yet.
+
+        PyGithub's annotations allow only two classes of its own.
+        """
         self._sent = 0
         return self
 
     def request(self, *arguments: Any, **options: Any) -> None:
-        """Prepares a request; raises EndlessError where the call has had its share."""
+        """Prepares a request.
+
+        Raises:
+            EndlessError: the call has used all its requests.
+        """
         if self._sent == MOST_REQUESTS:
             raise EndlessError
         self._sent += 1
@@ -78,10 +85,10 @@ class GitHubConnection:
 
 
 def open_github_connection(api_url: str, timeout: int, trust: str | None) -> GitHubConnection:
-    """A connection to the API's host; nothing is sent yet.
+    """Makes a connection to the API's host; sends nothing yet.
 
     Args:
-        api_url: A URL that `check_github_api_url` has let through.
+        api_url: A URL that `check_github_api_url` has allowed.
         timeout: Seconds for the connection, and for each wait for bytes.
         trust: A file or directory of certificates to trust instead of the usual ones.
     """
@@ -94,7 +101,7 @@ def open_github_connection(api_url: str, timeout: int, trust: str | None) -> Git
 
 
 API_VERSION = "2022-11-28"
-GRAPHQL = "graphql"  # instead of a path: where that is depends on the server
+GRAPHQL = "graphql"  # instead of a path: its place depends on the server
 _NO_JSON = object()
 
 _REDIRECT, _CLIENT_ERROR = 300, 400
@@ -102,14 +109,14 @@ _REDIRECT, _CLIENT_ERROR = 300, 400
 
 @dataclass(frozen=True)
 class GitHubClientTime:
-    """The clocks, the sleep and the dice of a client, so that tests need not wait.
+    """The clocks, the sleep and the random numbers of a client, so that tests need not wait.
 
     Attributes:
         now: The time of day in epoch seconds.
         monotonic: Seconds that never go back.
         sleep: Waits for a number of seconds.
         jitter: A random number from 0 up to 1.
-        before_request: Called before each request; raises where the run has no time for it.
+        before_request: Called before each request; raises if the run has no time for it.
     """
 
     now: Callable[[], float]
@@ -129,7 +136,7 @@ class GitHubReply:
 
 
 class UnclearWrite(GitHubUnavailable):
-    """A write failed in a way that leaves open whether GitHub carried it out."""
+    """The error for a failed write if it is not known whether GitHub carried it out."""
 
 
 class GitHubTransport:
@@ -137,10 +144,10 @@ class GitHubTransport:
 
     Args:
         api_url: `GITHUB_API_URL`; https, or http on a loopback address.
-        token: The token. It is handed to PyGithub, and kept nowhere else.
+        token: The token. It is given to PyGithub, and kept nowhere else.
         agent: The User-Agent header, which GitHub demands.
         time: Clocks and sleep.
-        limits: How patient to be.
+        limits: The patience of the client.
         trust: A file or directory of certificates to trust instead of the usual ones.
 
     Raises:
@@ -165,7 +172,7 @@ class GitHubTransport:
             )
         self._api_url = check_github_api_url(api_url)
         self._host = urlsplit(self._api_url).netloc
-        # A closure, not a partial: nothing of it shows the token when it is printed.
+        # A closure, not a partial: its printed form does not show the token.
         self._start: Callable[[], Requester] = lambda: _make_github_requester(
             self._api_url, token, agent, self.limits
         )
@@ -188,19 +195,19 @@ class GitHubTransport:
         resend: bool = True,
         redirect: bool = False,
     ) -> GitHubReply:
-        """Send a request until it succeeds or the limits say stop.
+        """Sends a request until it succeeds or the limits end it; returns the answer.
 
         Args:
             verb: GET, POST, PATCH or DELETE.
-            path: From the API's root, with a slash in front, all parts of it quoted.
-            doing, needs: For error messages: what this is for, and the permission that it takes.
+            path: From the API's root, with a slash in front, and with all its parts quoted.
+            doing, needs: For error messages: what this is for, and the permission for it.
             query, body: Parameters of the URL, and the JSON to send.
-            resend: Whether doing it twice is harmless. If it is not, a failure that leaves its
-                outcome open raises `Unclear` at once; a rate limit is waited for either way.
-            redirect: Whether a redirect is what the caller wants to see.
+            resend: Whether to send it twice is harmless. If not, a failure with an unknown outcome
+                raises `UnclearWrite` at once; it waits for a rate limit in both cases.
+            redirect: Whether the caller wants to see a redirect.
 
         Raises:
-            BotError: One of those named in `ci_bot.bot.github.port`.
+            BotError: one of those named in `ci_bot.bot.github.port`.
         """
         started = self.time.monotonic()
         tries = 0
@@ -220,13 +227,13 @@ class GitHubTransport:
                 return outcome
 
     def hurry_requests(self) -> None:
-        """From now on for the last seconds of a cancelled run: one try, and a short wait for it."""
+        """Hurries from now on, for the last seconds of a cancelled run: one try, a short wait."""
         self.limits = HURRIED
         self._requester = self._connection = None
 
     @contextmanager
     def limit_waits(self, seconds: float) -> Iterator[None]:
-        """Inside, a request is sent twice at most, and no longer wait than this is begun."""
+        """Sends each request inside at most twice, and begins no wait longer than `seconds`."""
         usual = self.limits
         limited = self.limits = replace(
             usual, tries=min(usual.tries, 2), longest_wait=min(usual.longest_wait, seconds)
@@ -234,11 +241,11 @@ class GitHubTransport:
         try:
             yield
         finally:
-            if self.limits is limited:  # and not in a hurry by now
+            if self.limits is limited:  # unless `hurry_requests` was called meanwhile
                 self.limits = usual
 
     def pause_between_tries(self, tries: int) -> None:
-        """Wait as after the given number of failed tries."""
+        """Waits as long as after the given number of failed tries."""
         limits = self.limits
         wait = limits.first_wait * 2.0 ** (tries - 1) * (1 + self.time.jitter() / 2)
         self.time.sleep(min(wait, limits.longest_wait))
@@ -308,7 +315,8 @@ class GitHubTransport:
             return GitHubRequestFailure(
                 status=None, message=why.words, headers={}, network=why.kind
             )
-        # PyGithub's word for a redirect to another host or protocol, and ours for one without end.
+        # PyGithub raises RuntimeError for a redirect to another host or protocol; EndlessError is
+        # ours.
         except (RuntimeError, EndlessError):
             return GitHubRequestFailure(status=301, message="", headers={})
         data = _parse_github_json(text)
@@ -352,15 +360,16 @@ def _parse_github_json(text: str) -> Any:
         return _NO_JSON
 
 
-# The clocks and the patience of a GitHub client that belongs to a run with a deadline.
+# The clocks and the patience of a GitHub client whose run has a deadline.
 
 
 _DOING = "while GitHub was asked"
 
 
 def make_github_client_time(machine: Machine, deadline: SandboxDeadline) -> GitHubClientTime:
-    """What a client needs to know of time: it begins no request and no wait that the run has no
-    time for. Out of time, a run can still report it; see `Deadline.check_report`.
+    """Makes the clocks of a client: it begins no request and no wait without time for it.
+
+    A run that is out of time can still report that; see `SandboxDeadline.check_report`.
     """
 
     def sleep_in_time(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""GitHub's addresses: where the token may go, and which repository a checkout is of. Pure."""
+"""GitHub's addresses: where the token may go, and to which repository a checkout belongs. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ci_bot.errors import BadInput
 
 
 def check_github_api_url(url: str) -> str:
-    """`url` without a slash at its end, if a token may be sent there.
+    """Returns `url` without a slash at its end, if a token may be sent there.
 
     Raises:
-        BadInput: It is no https URL (http is fine on a loopback address), or carries credentials.
+        BadInput: it is not https (http is allowed on a loopback address), or it has credentials.
     """
     parts = _parse_safe_github_url(url.strip())
     if parts is None or parts.query or parts.fragment:
@@ -52,18 +52,18 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-# Which certificate authorities are trusted, where the environment names others than the usual.
+# Which certificate authorities are trusted, if the environment names other than the usual ones.
 
 
-# In this order: what `requests` knows, then what OpenSSL and with it most other programs know.
+# In this order: first what `requests` knows, then what OpenSSL and so most other programs know.
 VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 def find_certificates_for_github(environ: Mapping[str, str]) -> str | None:
-    """The file or directory of trusted certificates; None: those that `requests` brings.
+    """Returns the file or directory of trusted certificates; None for those of `requests`.
 
     Raises:
-        BadInput: a variable names something that is not there.
+        BadInput: a variable names a path that does not exist.
     """
     for name in VARIABLES:
         value = environ.get(name, "").strip()
@@ -93,10 +93,10 @@ _REMOTE = re.compile(
 
 
 def find_github_repository(environ: Mapping[str, str], origin: str | None) -> str:
-    """`owner/name`: GITHUB_REPOSITORY where it is set, else what the origin's URL says.
+    """Returns `owner/name`: from GITHUB_REPOSITORY if it is set, else from the origin's URL.
 
     Raises:
-        BadInput: neither names one, or the origin is on a host that GITHUB_API_URL does not name.
+        BadInput: neither names one, or the origin is on another host and GITHUB_API_URL is not set.
     """
     given = environ.get("GITHUB_REPOSITORY", "").strip()
     if given:
@@ -116,12 +116,12 @@ def find_github_repository(environ: Mapping[str, str], origin: str | None) -> st
 
 
 def find_github_api_url(environ: Mapping[str, str]) -> str:
-    """The API's address: GITHUB_API_URL, else GitHub's own."""
+    """Returns the API's address: GITHUB_API_URL, else GitHub's own."""
     return environ.get("GITHUB_API_URL", "").strip() or "https://api.github.com"
 
 
 def find_github_token(environ: Mapping[str, str]) -> str:
-    """The token of the person at the terminal.
+    """Returns the token of the person at the terminal.
 
     Raises:
         BadInput: there is none.

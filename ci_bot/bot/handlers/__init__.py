@@ -1,4 +1,4 @@
-"""One handler for each activity of a pull request: review, apply, cleanup, and their sisters."""
+"""One handler for each activity of a pull request: review, apply, cleanup, and related ones."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
 """The owner of a model accepts a finding on it.
 
-What is asked for, and by whom, says an unedited comment of that person; whether the finding is
-there, the review that this run makes; whose the model is, policy and CODEOWNERS of the base commit.
-An acceptance and a restatement are kept in the ledger, which none but the accounts of apply and
-cleanup can write: a comment of the bot can be edited, and a review's artifact comes from a workflow
-file of the pull request's own.
+Three sources are trusted. An unedited comment says who asks and for what. The review that this run
+makes says whether the finding exists. The policy and CODEOWNERS of the base commit say who owns the
+model.
+
+An acceptance and a restatement are kept in the ledger, which only the accounts of apply and cleanup
+can write. Other places are not safe: a comment of the bot can be edited, and a review's artifact
+comes from a workflow file of the pull request.
 """
 
 from __future__ import annotations
@@ -47,18 +49,18 @@ from ci_bot.protocol.comment import Marker
 from ci_bot.protocol.messages import AcceptRequest
 from ci_bot.protocol.review_report import Acceptance, Report, Risk, find_owners
 
-# What stands against an acceptance, by the review that its own run has made. Pure.
+# What prevents an acceptance, according to the review that its own run has made. Pure.
 
 
 _MOST_SHOWN = 5
 
 
 def list_findings_that_owner_accepts(own: Report, command: AcceptCommand) -> Sequence[Risk]:
-    """The findings that are to be accepted, heaviest first.
+    """Lists the findings that are to be accepted, the heaviest first.
 
     Raises:
-        BadInput: there is none.
-        Refused: an owner cannot accept them.
+        BadInput: there is no such finding.
+        RequestRefused: an owner cannot accept them.
     """
     check_owner_command_has_review(own)
     if command.rule in UNWEIGHED:
@@ -80,7 +82,7 @@ def list_findings_that_owner_accepts(own: Report, command: AcceptCommand) -> Seq
 
 
 def find_owners_of_risk_for_command(own: Report, risk: Risk) -> ModelOwnershipByPolicy:
-    """Who may accept a finding, as the review has found it."""
+    """Returns who may accept a finding, as the review has found it."""
     return make_ownership_of_review(find_owners(own.owners, risk))
 
 
@@ -88,7 +90,7 @@ def find_fingerprint_for_owner_command(own: Report, model: str) -> str:
     """Finds the fingerprint that an acceptance is bound to.
 
     Raises:
-        Refused: nothing of the model changes.
+        RequestRefused: nothing of the model changes.
     """
     found = list_fingerprints_for_acceptances(own.changes).get(model)
     if found is None:
@@ -120,13 +122,15 @@ def _make_unknown_finding_error(own: Report, command: AcceptCommand) -> BadInput
 
 
 class AcceptHandler(Handler[activities.Accept]):
-    """Writes down that an owner accepts a finding."""
+    """Records that an owner accepts a finding."""
 
     def run(self, activity: activities.Accept, context: HandlerContext) -> int:
-        """Checks who asks for what, reviews, writes it down, and shows the decision; the exit code.
+        """Reviews, records the acceptance and shows the decision; returns the exit code.
+
+        Before, it checks who asks, and for which finding.
 
         Raises:
-            Refused, BadInput: nothing was written, and the message says why.
+            RequestRefused, BadInput: nothing was recorded, and the message says why.
         """
         settings, publisher = context.settings, context.publisher
         client, github = context.client, context.github
@@ -164,10 +168,10 @@ class AcceptHandler(Handler[activities.Accept]):
 def list_findings_of_commenting_owner(
     by: str, found: Sequence[Risk], own: Report, github: GitHub
 ) -> Sequence[Risk]:
-    """Those of some findings on a model that a person owns; each owner is looked up once.
+    """Returns the findings on a model that a person owns; it looks up each owner once.
 
     Raises:
-        Refused: it is none of them, or the token may not say who is in a team.
+        RequestRefused: the person owns none of them, or the token may not read who is in a team.
     """
     owned: dict[ModelOwnershipByPolicy, bool] = {}
     for risk in found:
@@ -183,7 +187,7 @@ def list_findings_of_commenting_owner(
 def _write_acceptance(
     client: WorkerClient, settings: ActionSettings, pull: PullRequest, acceptance: Acceptance
 ) -> list[Acceptance]:
-    """What the ledger holds afterwards."""
+    """Records the acceptance; returns all acceptances that the ledger holds afterwards."""
     answer = client.request_accept(
         client.make_request(
             AcceptRequest,

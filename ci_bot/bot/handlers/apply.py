@@ -1,7 +1,8 @@
 """Somebody asks for the data: the reviewed plan, and no other, is applied to the PR environment.
 
-Or for its cost by a probe, which builds a part of that plan: everything that stands against an
-apply stands against it, too. It has an answer of its own, and leaves the comment as it is.
+Or somebody asks for its cost by a probe, which builds a part of that plan. Every condition of an
+apply is also a condition of a probe. A probe has an answer of its own, and leaves the comment as it
+is.
 """
 
 from __future__ import annotations
@@ -63,8 +64,10 @@ class ApplyHandler(Handler[activities.Apply]):
     """Builds the environment of a pull request, or a probe of it."""
 
     def run(self, activity: activities.Apply, context: HandlerContext) -> int:
-        """Checks the gate, reviews, checks again, applies or probes, and shows what came of it; the
-        exit code."""
+        """Applies or probes the reviewed plan, shows the result, and returns the exit code.
+
+        Before, it checks the gate, reviews, and checks again.
+        """
         settings, publisher = context.settings, context.publisher
         client, github = context.client, context.github
         pull = github.get_pull(activity.number, settle=True)
@@ -134,7 +137,7 @@ def _publish_outcome(
     marker: Marker | None,
     limit: float | None = None,
 ) -> int:
-    """Tells what came of it, where it is to be reported; the exit code."""
+    """Publishes the result where it has to be reported; returns the exit code."""
     if command.probe:
         return estimate.publish_estimate(document, publisher, limit)
     if _is_run_being_killed(document):
@@ -143,7 +146,7 @@ def _publish_outcome(
 
 
 def _is_run_being_killed(document: ApplyDocument) -> bool:
-    """Whether the run is cancelled: seconds are left, which only outputs may take."""
+    """Whether the run is being cancelled: only seconds are left, and the outputs need them."""
     return document.result == "cancelled" and document.reason_code != "stop_requested"
 
 
@@ -161,7 +164,10 @@ def _refuse_apply(
 def _remove_environment_of_closed_pull(
     closed: PullRequest, settings: ActionSettings, publisher: HandlerPublisher, client: WorkerClient
 ) -> int:
-    """Removes at once what was built for a pull request that was closed meanwhile."""
+    """Removes at once the environment of a pull request that was closed during the apply.
+
+    Returns the exit code of the cleanup.
+    """
     publisher.commands.annotate_notice(
         f"Pull request #{closed.number} was closed while the apply ran, so "
         f"{publisher.environment} is removed at once."
@@ -177,7 +183,7 @@ def _remove_environment_of_closed_pull(
 
 
 def show_own_review_in_run(own: Report, marker: Marker, publisher: HandlerPublisher) -> None:
-    """From here on the run shows its own review, in files and comment, and says that it counts."""
+    """Shows, from here on, this run's own review in files and comment, and says that it counts."""
     publisher.own_review = own
     publisher.template = replace(publisher.template, judged=own.decision, said=marker.decision)
 
@@ -190,7 +196,10 @@ def show_own_review_in_run(own: Report, marker: Marker, publisher: HandlerPublis
 def _find_pull_closed_while_applying(
     number: int, publisher: HandlerPublisher, github: GitHub
 ) -> PullRequest | None:
-    """The pull request, if it is closed by now: its own cleanup may have come too early."""
+    """Returns the pull request if it is closed by now, because its cleanup may have run too early.
+
+    None if it is open, or if GitHub does not answer.
+    """
     try:
         pull = github.get_pull(number)
     except BotError as error:
@@ -209,7 +218,7 @@ def _apply_and_post_progress(
     client: WorkerClient,
     marker: Marker,
 ) -> ApplyDocument:
-    """Applies, while the comment says how far it is."""
+    """Applies, and meanwhile shows the progress in the comment."""
     review = publisher.get_review_below()
     started = publisher.machine.monotonic()
 
@@ -234,7 +243,8 @@ def _apply_and_post_progress(
         nonlocal begun, last
         now = publisher.machine.monotonic()
         if step.phase == "apply" and not begun:
-            # The worker has compared and holds the lease: from here on the old evidence is void.
+            # The worker has compared the plans and holds the lease: from here on the old evidence
+            # is invalid.
             begun = True
             last = now
             show_progress(None)
@@ -265,7 +275,7 @@ def _build_request(
     own: Report,
     marker: Marker,
 ) -> applying.WantedWorkerApply:
-    """The fields of the request: what was reviewed, and whose it is."""
+    """Makes the fields of the request: what was reviewed, and for which pull request."""
     flags = read_plan_flags(settings.inputs)
     commits = find_merge_commits(pull, client)
     changed = (
@@ -301,7 +311,7 @@ def _request_apply(
 
 
 def _get_price(settings: ActionSettings, own: Report) -> Price | None:
-    """What an executor-hour costs: by the input, else by the policy that the review found."""
+    """Returns the price of an executor-hour: the input's, else that of the policy in the review."""
     agreed = own.policy.executor_hour_price if own.policy else None
     return settings.inputs.executor_hour_price or agreed
 
@@ -309,8 +319,10 @@ def _get_price(settings: ActionSettings, own: Report) -> Price | None:
 def _get_budget(
     settings: ActionSettings, own: Report, *, overridden: DecisionOverrideView | None
 ) -> float | None:
-    """The most executor-hours that may be built without a word: what makes a plan No-Go, unless a
-    maintainer goes ahead in spite of it."""
+    """Returns the most executor-hours that may be built; None if there is no limit.
+
+    More than that makes a plan No-Go, and is built only if a maintainer overrides it.
+    """
     policy, given = own.policy, settings.inputs.max_executor_hours
     if overridden is not None or (policy is not None and not policy.budget_blocks):
         return None

@@ -1,4 +1,4 @@
-"""What an apply's evidence leads to: the decision with it, its annotations, and a sentence."""
+"""What follows from an apply's evidence: the new decision, its annotations, and a sentence."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ from ci_bot.protocol.plan import sum_planned_work
 def judge_evidence_of_apply_run(
     document: ApplyDocument, publisher: HandlerPublisher
 ) -> ApplyDocument:
-    """The document with the decision that its evidence leads to, if there is any; the report
-    is written again with it. A worker's own decision does not count."""
+    """Returns the document with the decision on its evidence, if there is evidence.
+
+    It writes the report again with this decision. A decision of the worker itself does not count.
+    """
     own = publisher.own_review
     found = decide_again_after_apply(own, document, _get_tolerances(publisher)) if own else None
     if found is None:
@@ -47,14 +49,14 @@ def judge_evidence_of_apply_run(
 
 
 def get_decision_after_apply_run(document: ApplyDocument, marker: Marker | None) -> str:
-    """What is decided now: with the data, else of the plan."""
+    """Returns the current decision: the one with the data, else the plan's; "" if there is none."""
     if document.verdict is not None:
         return document.verdict.decision
     return (marker.decision or "") if marker else ""
 
 
 def _get_tolerances(publisher: HandlerPublisher) -> TeamLimits:
-    """How much may differ, by the input or the policy."""
+    """Returns how much may differ, by the input or the policy."""
     policy = publisher.own_review.policy if publisher.own_review else None
     given = publisher.settings.inputs.diff_tolerance
     agreed = policy.diff_tolerance if policy else None
@@ -67,7 +69,7 @@ def _get_tolerances(publisher: HandlerPublisher) -> TeamLimits:
 def list_annotations_of_differences(
     document: ApplyDocument, publisher: HandlerPublisher
 ) -> list[tuple[str, str, str | None, int | None]]:
-    """Annotations for what the data diff found beyond what the input or the policy tolerates."""
+    """Makes annotations for differences in the data above what the input or the policy allows."""
     return [
         ("warning", f"{risk.rule} on {risk.model}: {risk.evidence}", None, None)
         for risk in judge_risks_of_data_diffs(document.table_diff, _get_tolerances(publisher))
@@ -76,7 +78,7 @@ def list_annotations_of_differences(
 
 
 def summarize_evidence(document: ApplyDocument) -> str:
-    """What the data says, what was built, and the decision with it."""
+    """Says what the data shows, what was built, and the decision with it."""
     built, views = sum_planned_work(document.models), len(document.views)
     data, missing = ApplyView(document).sentence, document.evidence_missing
     sentences = [
@@ -86,14 +88,14 @@ def summarize_evidence(document: ApplyDocument) -> str:
         f"Evidence not collected: {missing}." if missing else "",
         f"Decision: {words.DECISIONS[document.verdict.decision]}." if document.verdict else "",
     ]
-    # A number and its sign stay together in what a notice prints.
+    # In a notice, a number and its percent sign stay together.
     return " ".join(filter(None, sentences)).replace(" %", "%")
 
 
-# What a run says of an apply at its end: files, summary, outputs, comment and note.
+# What a run reports about an apply at its end: files, summary, outputs, comment and note.
 
 
-# What these show is proof that an environment is gone, or a list of what is left of it.
+# In these phases the comment proves that an environment is gone, or lists what is left of it.
 _AFTER_THE_END = ("closed", "cleanup_failed")
 
 
@@ -109,7 +111,10 @@ def report_apply_failure(error: BotError, publisher: HandlerPublisher) -> int:
 def publish_refused_apply(
     against: list[UnmetApplyCondition], publisher: HandlerPublisher, marker: Marker | None
 ) -> int:
-    """Says in the comment, the log and the outputs what stands against it. Nothing is touched."""
+    """Reports the unmet conditions in the comment, the log and the outputs; changes nothing else.
+
+    Returns the exit code.
+    """
     first = against[0]
     refusal = ApplyRefusalView(
         reason_code=first.reason_code,
@@ -149,19 +154,19 @@ def publish_refused_apply(
 
 
 def _may_show_in_comment(marker: Marker | None) -> bool:
-    """Whether the comment is there and about a plan, so that it may show what became of that."""
+    """Whether the comment exists and is about a plan, so that it may show the plan's result."""
     return marker is not None and marker.phase not in _AFTER_THE_END
 
 
 def does_comment_hold_apply_evidence(marker: Marker | None) -> bool:
-    """Whether the comment holds the evidence of an apply, which a refusal must not take away."""
+    """Whether the comment holds the evidence of an apply, which a refusal must not remove."""
     return marker is not None and marker.phase == "applied"
 
 
 def publish_partial_apply(document: ApplyDocument, publisher: HandlerPublisher) -> int:
-    """What may be partial after a cancel: in files, summary and outputs, without asking GitHub.
+    """Reports what may be half built after a cancel: files, summary and outputs, but not GitHub.
 
-    The comment was marked while the worker had its last seconds; there is no time for more.
+    The comment was updated during the worker's last seconds; there is no time for more.
     """
     _publish_apply_files(document, publisher)
     publisher.set_outputs(
@@ -172,7 +177,7 @@ def publish_partial_apply(document: ApplyDocument, publisher: HandlerPublisher) 
 
 
 def _publish_apply_files(document: ApplyDocument, publisher: HandlerPublisher) -> Render:
-    """Files, summary and the failure's annotation; gives what renders the document."""
+    """Writes files, summary and the failure's annotation; returns what renders the document."""
     phase = apply_phase(document.result)
     review = publisher.get_review_below()
 
@@ -187,7 +192,7 @@ def _publish_apply_files(document: ApplyDocument, publisher: HandlerPublisher) -
 
 
 def _build_result_output(document: ApplyDocument) -> dict[str, object]:
-    """The output `result`."""
+    """Returns the output `result`."""
     return {
         "activity": "apply",
         "result": document.result,
@@ -201,7 +206,10 @@ def _build_result_output(document: ApplyDocument) -> dict[str, object]:
 def publish_apply(
     document: ApplyDocument, publisher: HandlerPublisher, marker: Marker | None
 ) -> int:
-    """Files, summary and outputs first: a result must not be lost because GitHub is down."""
+    """Writes files, summary and outputs, then the comment; returns the exit code.
+
+    The comment is last, because a result must not be lost if GitHub does not answer.
+    """
     document = judge_evidence_of_apply_run(document, publisher)
     if document.reason_code == "plan_changed" and document.difference is None:
         publisher.template = replace(
@@ -239,7 +247,7 @@ def publish_apply(
 
 
 def _refuse_apply_without_reviewed_sets(document: ApplyDocument) -> ApplyRefusalView:
-    """The worker's refusal, and that nobody can say any more in what the plans differ."""
+    """Returns the worker's refusal, noting that nobody can say any more how the plans differ."""
     failure = document.failure
     return ApplyRefusalView(
         reason_code="plan_changed",
@@ -256,7 +264,7 @@ def _notify_of_apply(publisher: HandlerPublisher, document: ApplyDocument) -> No
 
 
 def _describe_apply_result(document: ApplyDocument) -> str:
-    """What came of an apply, as sentences."""
+    """Describes the end of an apply in sentences."""
     if document.result == "applied":
         return summarize_evidence(document)
     return document.failure.message if document.failure else "The apply failed."

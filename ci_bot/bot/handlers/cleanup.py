@@ -1,4 +1,4 @@
-"""A pull request is closed: its environment is removed before the job ends, and that is proven."""
+"""A pull request is closed: the job removes its environment, and proves that it is gone."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class CleanupHandler(Handler[activities.Cleanup]):
         """Removes the environment, unless the pull request is open again; returns the exit code.
 
         Raises:
-            BadInput: somebody has started it by hand, and there is no token to ask who that is.
-            Refused: the pull request is open, and who asks may not write.
+            BadInput: a person started it, and there is no token to ask who that is.
+            RequestRefused: the pull request is open, and the person who asks has no write access.
         """
         settings, publisher = context.settings, context.publisher
         client, github = context.client, context.optional_github
@@ -86,7 +86,7 @@ def handle_removal_of_environment(
     """Removes the environment of a pull request that may lose it; returns the exit code.
 
     Args:
-        merged: Whether it was merged; None if it is open or nobody knows.
+        merged: Whether it was merged; None if it is open or if that is not known.
     """
     marker = publisher.try_read_marker()
     publisher.template = replace(publisher.template, merged=merged)
@@ -106,10 +106,10 @@ def handle_removal_of_environment(
 
 
 def is_cleanup_expected_by_comment(marker: Marker | None) -> bool:
-    """Whether the comment speaks of an apply, so that there will be something to remove.
+    """Whether the comment mentions an apply, so that the cleanup probably has something to remove.
 
-    Most pull requests are reviewed and never applied. What the comment says decides only
-    how early Spark is started.
+    Most pull requests are reviewed and never applied. The comment decides only how early Spark is
+    started.
     """
     return marker is not None and marker.phase in _AFTER_AN_APPLY
 
@@ -117,17 +117,20 @@ def is_cleanup_expected_by_comment(marker: Marker | None) -> bool:
 def _list_prefixes_of_pull_request(
     settings: ActionSettings, marker: Marker | None, number: int
 ) -> list[str]:
-    """What this pull request's environment may be called: the prefix can be another one by now.
+    """Lists the prefixes that this environment's name may have: the prefix may have changed.
 
-    The comment names the one that was planned last. That proves nothing: the worker removes what
-    the ledger records for this repository, whatever it is called.
+    The comment names the environment of the last plan. That proves nothing: the worker removes what
+    the ledger records for this repository, under any name.
     """
     earlier = parse_environment_prefix(marker.env, number) if marker is not None else None
     return list(dict.fromkeys(prefix for prefix in (earlier, settings.prefix) if prefix))
 
 
 def _select_documents(documents: list[CleanupDocument]) -> list[CleanupDocument]:
-    """The last is what had to be done; of a name from the comment only what became of something."""
+    """Returns the last document, and earlier ones (names from the comment) that removed something.
+
+    If an earlier one did and the last found nothing, it leaves out the last.
+    """
     *earlier, own = documents
     found = [
         item
@@ -149,15 +152,15 @@ def report_cleanup_failure(
         environment=publisher.environment,
     )
     if isinstance(error, RequestRefused):
-        # The environment is as it was, so the comment about it still holds.
+        # The environment is as it was, so the comment about it is still correct.
         publisher.sticky = None
     return publish_cleanup(document, publisher)
 
 
 def _is_pull_request_open_again(number: int, github: GitHub) -> bool:
-    """Whether a pull request that was closed has been reopened since: this run may be a late one.
+    """Whether a closed pull request was reopened meanwhile: this run may be a late one.
 
-    Where GitHub does not answer, the event is proof enough that it was closed.
+    If GitHub does not answer, the event is proof enough that it was closed.
     """
     try:
         return github.get_pull(number).open
@@ -168,7 +171,7 @@ def _is_pull_request_open_again(number: int, github: GitHub) -> bool:
 def _leave_environment_of_reopened_pull(
     activity: activities.Cleanup, publisher: HandlerPublisher
 ) -> int:
-    """A reopened pull request keeps its environment, which may be newer than the closing."""
+    """Leaves the environment, which may be newer than the closing; returns the exit code."""
     publisher.commands.annotate_notice(
         f"Pull request #{activity.number} is open again, so {publisher.environment} stays."
     )
@@ -186,10 +189,14 @@ def _leave_environment_of_reopened_pull(
 
 
 def _check_who_asks(activity: activities.Cleanup, github: GitHub) -> None:
-    """The environment of an open pull request is removed only for somebody who may write."""
+    """Checks that the person may write, before an open pull request's environment is removed.
+
+    Raises:
+        RequestRefused: the person may not write here.
+    """
     by = activity.requested_by or ""
     if activity.comment_id is not None:
-        # The command's own job started this run, and that is nobody who has a permission.
+        # The command's own job started this run, and its account is no person with a permission.
         by, _ = read_command_for_handler(
             activity.comment_id, activity.number, CleanupCommand, github
         )
@@ -212,7 +219,7 @@ def _request_cleanup(client: WorkerClient, **wanted: Any) -> CleanupDocument:
 
 
 def publish_cleanup(document: CleanupDocument, publisher: HandlerPublisher) -> int:
-    """Files, summary and outputs, then the tombstone."""
+    """Publishes files, summary and outputs, then the tombstone; returns the exit code."""
     publisher.template = replace(publisher.template, environment=document.environment)
     done = document.result in ("removed", "nothing_to_do")
     phase: Phase = "closed" if done else "cleanup_failed"
@@ -253,8 +260,8 @@ def publish_cleanup(document: CleanupDocument, publisher: HandlerPublisher) -> i
 def is_news_for_cleanup_comment(document: CleanupDocument, before: Marker | None) -> bool:
     """Whether the comment has to change.
 
-    A pull request that never had an environment or a comment needs no tombstone, and one that has
-    its tombstone keeps it: it lists what was removed, and a second cleanup found nothing.
+    A pull request that never had an environment or a comment needs no tombstone. One that has a
+    tombstone keeps it: it lists what was removed, and a second cleanup finds nothing.
     """
     if document.result != "nothing_to_do":
         return True
@@ -262,7 +269,7 @@ def is_news_for_cleanup_comment(document: CleanupDocument, before: Marker | None
 
 
 def notify_people_of_leftovers(why: str | None, publisher: HandlerPublisher) -> None:
-    """Notifies people that something is left; `why` is a sentence, if anybody knows it."""
+    """Notifies people that something is left; `why` is a sentence, or None if it is not known."""
     text = notices.render_cleanup_failed_notice(
         why or f"{SENTENCES.cleanup_incomplete.capitalize()}.",
         replace(publisher.template, phase="cleanup_failed"),

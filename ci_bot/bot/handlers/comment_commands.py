@@ -1,12 +1,12 @@
-"""Somebody writes `/sqlmesh ...` on a pull request: checked here, done elsewhere.
+"""Somebody writes `/sqlmesh ...` on a pull request: it is checked here and done elsewhere.
 
 This job holds a token and runs no code of the pull request: no checkout, no worker, no warehouse.
-What it asks for is done by another workflow, which this job starts on the default branch: a plan
-by the review's, whose credentials read only, everything else by the apply's, which reads the
-comment again before it trusts it.
+Another workflow does what the comment asks for, and this job starts it on the default branch. A
+plan is done by the review's workflow, whose credentials can only read; everything else by the
+apply's workflow, which reads the comment again before it trusts it.
 
-Requests, if nothing goes wrong: `help` 3, `status` 6, `apply` 7, the others 5.
-Somebody without write access costs 3.
+Numbers of requests, if all goes well: `help` 3, `status` 6, `apply` 7, the others 5. A person
+without write access causes 3.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ci_bot.bot.worker_client import make_activity_failure_of_worker
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, BadInput, BotError, RequestRefused
 from ci_bot.protocol.rules import UnknownRule, find_rule
 
-# The files as which the examples are to be copied. GitHub names no workflow in a comment's event.
+# The file names under which people copy the examples. The event of a comment names no workflow.
 APPLY, REVIEW = "apply.yml", "review.yml"
 
 
@@ -109,22 +109,26 @@ def _check_comment_command(
     pull: PullRequest,
     permission: Permission,
 ) -> None:
-    """Says at once what the other workflow would refuse minutes later."""
+    """Refuses at once what the other workflow would refuse minutes later.
+
+    Raises:
+        BotError: the command would be refused; the message says why.
+    """
     line = activity.command
     if isinstance(line, comment_command.ApplyCommand):
         request = ApplyRequester(
             by=activity.author,
             permission=permission,
             command=line,
-            # Which commit is checked out is a question for the job that checks one out.
+            # Only the job that has a checkout can say which commit is checked out.
             checked_out=(pull.head_sha,),
         )
         marker = publisher.read_marker()
         against = [
             item
             for item in list_unmet_conditions_of_apply_gate(request, pull, marker)
-            # If this job has another input `project` than the review's, its comment is not found
-            # here. The workflow that is started knows.
+            # If this job's input `project` differs from the review's, it does not find the review's
+            # comment. The workflow that is started will know.
             if marker is not None or item.reason_code != "no_reviewed_plan"
         ]
         if against:
@@ -144,7 +148,7 @@ def _check_comment_command(
         if against:
             raise _make_refusal_error(against)
     if isinstance(line, comment_command.PlanCommand) and pull.fork:
-        # The workflow that would be started has secrets, and a fork's code must never load there.
+        # The other workflow has secrets, and a fork's code must never be loaded beside them.
         raise RequestRefused(
             "The pull request comes from a fork, and its code is never loaded beside secrets, as "
             "this command would do.",
@@ -177,7 +181,7 @@ def _check_accept_command(
 
 
 def _build_workflow_inputs(activity: activities.CommentCommand) -> dict[str, str]:
-    """The inputs of the workflow that is started. GitHub refuses those that it does not declare."""
+    """Makes the inputs of the workflow to start. GitHub refuses inputs that it does not declare."""
     line, number = activity.command, {"pr-number": str(activity.number)}
     if isinstance(line, comment_command.PlanCommand):
         return number
@@ -223,7 +227,7 @@ def _refuse_command(
     github: GitHub,
     error: BotError,
 ) -> int:
-    """Thumbs down, and one short reply with the reason and the next step."""
+    """Adds a thumbs-down and one short reply with reason and next step; returns the exit code."""
     failure = make_activity_failure_of_worker(error, "command", publisher.redactor)
     publisher.commands.annotate_error(f"{failure.message} {failure.hint or ''}".strip())
     _set_command_outputs(activity, publisher, "refused", error.reason_code)
@@ -242,7 +246,7 @@ def _add_reaction(
     github: GitHub,
     content: Reaction,
 ) -> None:
-    """A courtesy: the command is carried out also if the reaction cannot be set."""
+    """Adds a reaction, as a courtesy: if that fails, the command is carried out anyway."""
     try:
         github.add_reaction(activity.comment_id, content)
     except BotError as error:
@@ -252,7 +256,7 @@ def _add_reaction(
 def _set_command_outputs(
     activity: activities.CommentCommand, publisher: HandlerPublisher, result: str, reason_code: str
 ) -> None:
-    """The outputs of the step. What a command changes, the comment shows when it is done."""
+    """Sets the step's outputs. The comment shows the effect of a command when it is done."""
     publisher.set_outputs(
         {"reason-code": reason_code},
         {

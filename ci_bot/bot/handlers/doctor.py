@@ -1,6 +1,6 @@
-"""The doctor, which changes only its own report: what is still missing, in the job's summary.
+"""The doctor: it reports in the job's summary what is still missing, and changes nothing else.
 
-The doctor asks what `ci-bot doctor` asks on a laptop, from where the other activities run: with
+It checks the same as `ci-bot doctor` on a laptop, but from where the other activities run: with
 their secrets, their network and their token.
 """
 
@@ -26,7 +26,7 @@ from ci_bot.protocol.plan import ProjectCheck
 
 
 class DoctorHandler(Handler[activities.Doctor]):
-    """Says what the other activities would miss here. Changes nothing."""
+    """Reports what the other activities would lack here. It changes nothing."""
 
     def run(self, activity: activities.Doctor, context: HandlerContext) -> int:
         settings = context.settings
@@ -41,7 +41,7 @@ class DoctorHandler(Handler[activities.Doctor]):
     def report_failure(
         self, error: BotError, activity: activities.Doctor, context: HandlerContext
     ) -> int:
-        """A worker that could not even begin is a finding; GitHub is asked anyway."""
+        """Reports a worker that could not start as a finding; it asks GitHub anyway."""
         if isinstance(error, RequestRefused):
             raise error
         failure = make_activity_failure_of_worker(error, "doctor", context.publisher.redactor)
@@ -51,7 +51,9 @@ class DoctorHandler(Handler[activities.Doctor]):
 
 
 def _check_commit(context: HandlerContext) -> None:
-    """The project is loaded beside the secrets of this job, so it is the commit of the branch that
+    """Checks that the workspace holds the commit on which the workflow was started.
+
+    The project is loaded beside this job's secrets. So it has to be the branch's commit that
     somebody with write access has chosen, and never a pull request's.
 
     Raises:
@@ -107,8 +109,10 @@ def _annotate_doctor_checks(document: DoctorDocument, publisher: HandlerPublishe
 def check_variables_of_doctor_run(
     worker_env: str, environ: Mapping[str, str]
 ) -> Iterator[ProjectCheck]:
-    """What `worker-env` names and this job does not have. GitHub gives an empty text for a secret
-    that nobody has set."""
+    """Yields checks about variables that `worker-env` names and this job does not have.
+
+    GitHub gives an empty text for a secret that nobody has set.
+    """
     try:
         wanted = parse_sandbox_variables(worker_env)
     except BotError as error:
@@ -157,7 +161,7 @@ def _make_missing_variables_check(names: list[str], what: str, fix: str) -> Proj
 def check_github_token_of_run(
     github: GitHub | None, settings: ActionSettings, branch: str | None
 ) -> Iterator[ProjectCheck]:
-    """What this job's token may do, as far as it can be seen without writing anything."""
+    """Yields checks about the token's rights, as far as they are visible without writing."""
     try:
         github = require_github(github)
         login = github.my_login()

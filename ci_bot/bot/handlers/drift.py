@@ -1,6 +1,4 @@
-"""A drift run: how prod and the default branch differ, in the summary of the job and in an
-issue.
-"""
+"""A drift run: it shows how prod and the default branch differ, in its summary and an issue."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from ci_bot.protocol.cleanup_report import DriftReport
 
 
 class DriftHandler(Handler[activities.Drift]):
-    """Tells of drift. It changes only its issue, and has no comment for a failure."""
+    """Reports drift. It changes only its issue, and has no comment for a failure."""
 
     def run(self, activity: activities.Drift, context: HandlerContext) -> int:
         settings, publisher = context.settings, context.publisher
@@ -38,9 +36,9 @@ class DriftHandler(Handler[activities.Drift]):
 def publish_drift_of_run(
     report: DriftReport, publisher: HandlerPublisher, context: HandlerContext
 ) -> int:
-    """The summary and the outputs first, then the issue; returns the exit code.
+    """Publishes the summary and the outputs first, then the issue; returns the exit code.
 
-    Without the right to write issues the summary has it all, and a warning says so.
+    Without the right to write issues, the summary has all of it, and a warning says so.
     """
     text = render_drift_markdown(report, publisher.template)
     publisher.summary.append_markdown(text)

@@ -1,7 +1,7 @@
 """What building the pull request's environment will cost, as a comment. Nothing is built.
 
-It loads the pull request beside the credentials of an apply, because Spark has to be asked, so it
-asks of the pull request and of the person what an acceptance does.
+It loads the pull request beside the credentials of an apply, because it has to ask Spark. So it has
+the same conditions for the pull request and the person as an acceptance.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from ci_bot.protocol.messages import Owner
 from ci_bot.protocol.plan import Cost
 from ci_bot.protocol.plan_identity import selects_by_git
 
-# How an answer with figures ends: the outputs of the step and its summary.
+# How an answer with figures is published: the outputs of the step and its summary.
 
 
 _Activity = Literal["estimate", "probe"]
@@ -48,7 +48,7 @@ _Activity = Literal["estimate", "probe"]
 def report_estimate_failure(
     error: BotError, activity: _Activity, publisher: HandlerPublisher
 ) -> int:
-    """Answers a request that came to nothing; the comment stays as it is. The exit code."""
+    """Answers a request that failed; the comment stays as it is. Returns the exit code."""
     answer_refused_run(error, activity, publisher)
     set_outputs_of_estimate_run(publisher, activity, "refused", error.reason_code, error.exit_code)
     return error.exit_code
@@ -68,7 +68,7 @@ def set_outputs_of_estimate_run(
     """Writes the outputs.
 
     Args:
-        cost: Of the environment, where it is known; `after_merge`: of prod.
+        cost: The environment's, if it is known; `after_merge` is prod's.
     """
     publisher.set_outputs(
         {"reason-code": reason, "plan-id": plan_id or ""},
@@ -87,10 +87,10 @@ class EstimateHandler(Handler[activities.Estimate]):
     """Says what building the environment will cost."""
 
     def run(self, activity: activities.Estimate, context: HandlerContext) -> int:
-        """Checks who asks, asks the worker, and answers; exit code 1 where the limit is exceeded.
+        """Checks who asks, asks the worker, and answers; returns 1 if the limit is exceeded.
 
         Raises:
-            BotError: nothing can be known, and the message says why.
+            BotError: the cost cannot be known, and the message says why.
         """
         settings, publisher = context.settings, context.publisher
         client, github = context.client, context.github
@@ -163,26 +163,27 @@ class EstimateHandler(Handler[activities.Estimate]):
         return report_estimate_failure(error, "estimate", context.publisher)
 
 
-# What becomes of a probe of the reviewed plan: an answer of its own, as an estimate gives one.
+# The result of a probe of the reviewed plan: an answer of its own, like an estimate's.
 #
-# The comment goes on to show the review: there is no environment yet that it could show.
+# The comment still shows the review, because there is no environment yet that it could show.
 
 
 def publish_estimate(
     document: ApplyDocument, publisher: HandlerPublisher, limit: float | None
 ) -> int:
-    """Answers with the figures, or with why there are none; the exit code.
+    """Answers with the figures, or with why there are none; returns the exit code.
 
     Args:
-        limit: The most executor-hours that the plan, and prod's after the merge, may take. What is
-            above it is exit 1, as of an estimate.
+        limit: The most executor-hours that the plan may take, and also prod's plan after the merge.
+            If one of them is above it, the exit code is 1, as for an estimate.
     """
     failure, code = document.failure, apply.choose_exit_code_of_worker_apply(document)
     if failure is not None:
         left = " ".join([failure.message, *document.partial])
         error = make_error_of_worker_failure(failure.model_copy(update={"message": left}))
         if document.reason_code == "cancelled":
-            # GitHub kills the run in seconds; an answer would take them from the outputs.
+            # GitHub kills the run within seconds; writing an answer would leave no time for the
+            # outputs.
             publisher.commands.annotate_error(left)
         else:
             answer_refused_run(error, "probe", publisher)
@@ -199,7 +200,7 @@ def publish_estimate(
 def refuse_estimate_in_comment(
     against: Sequence[UnmetApplyCondition], publisher: HandlerPublisher
 ) -> int:
-    """Answers what stands against it. Nothing is touched."""
+    """Answers with the unmet conditions, changes nothing else, and returns the exit code."""
     try:
         check_gate_is_met(against)
     except RequestRefused as error:

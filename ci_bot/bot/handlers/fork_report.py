@@ -1,10 +1,10 @@
 """Posts the report of a fork's review, which could not comment itself (`workflow_run`).
 
-That review ran the fork's code, and its workflow file was the fork's as well, so its artifact may
-hold anything. Nothing is checked out here, and nothing of the artifact is executed or shown as it
-is: one file is read up to a limit, must be a report by its schema, and must be about the commit
-that GitHub names for the run. Which pull request that is, and with it the environment's name, is
-asked of GitHub and never taken from the artifact. The comment is rendered again with our templates.
+That review ran the fork's code, and its workflow file was also the fork's, so its artifact may hold
+anything. Nothing is checked out here, and nothing of the artifact is executed or shown as it is.
+One file is read up to a limit, must be a report by its schema, and must be about the commit that
+GitHub names for the run. GitHub, never the artifact, says which pull request that is, and so the
+environment's name. The comment is rendered again with our templates.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ci_bot.protocol.review_report import Report, Risk
 
 ARTIFACT = "ci-bot-report"
 MEMBER = "report.json"
-# A review of a thousand changed models is about 3 MB of JSON, and a tenth of that compressed.
+# The report of a thousand changed models is about 3 MB of JSON, and a tenth of that compressed.
 MAX_ARCHIVE_BYTES = 8 * 1024 * 1024
 MAX_REPORT_BYTES = 16 * 1024 * 1024
 _UNTRUSTED = "The report comes from a run that had no secrets and may not comment."
@@ -47,7 +47,7 @@ _MADE_THERE = (
 
 
 class _NothingToPost(Exception):
-    """Why there is nothing to do, as a sentence. Not a failure."""
+    """The reason, as a sentence, why there is nothing to post. It is no failure."""
 
 
 class ForkReportHandler(Handler[activities.PostForkReport]):
@@ -59,7 +59,7 @@ class ForkReportHandler(Handler[activities.PostForkReport]):
         """Posts the report; returns the exit code.
 
         Raises:
-            Refused: the artifact is not one that can be trusted, or it is not clear whose it is.
+            RequestRefused: the artifact cannot be trusted, or its pull request is not clear.
             BotError: GitHub did not answer.
         """
         publisher, github = context.publisher, context.github
@@ -81,10 +81,11 @@ class ForkReportHandler(Handler[activities.PostForkReport]):
 def find_pull_request_of_fork_run(
     activity: activities.PostForkReport, github: GitHub
 ) -> PullRequest:
-    """The one open pull request with this head, by GitHub's word.
+    """Returns the one open pull request with this head, as GitHub reports it.
 
     Raises:
-        Refused: several pull requests share the head, so the report may be about either.
+        RequestRefused: several pull requests have this head, so the report may be about any of
+            them.
     """
     owner = activity.head_repository.partition("/")[0] if activity.head_repository else None
     head = f"{owner}:{activity.head_branch}" if owner and activity.head_branch else None
@@ -107,7 +108,7 @@ def find_pull_request_of_fork_run(
         )
     pull = found[0]
     if not pull.fork and not pull.is_dependabot:
-        # A branch may be called like one of Dependabot's.
+        # The name of a branch may look like one of Dependabot's.
         raise _NothingToPost(
             f"Pull request #{pull.number} is from this repository; its review has commented itself."
         )
@@ -115,10 +116,10 @@ def find_pull_request_of_fork_run(
 
 
 def read_report_of_fork_run(activity: activities.PostForkReport, github: GitHub) -> Report:
-    """The report in the run's artifact, as far as that can be trusted.
+    """Reads the report in the run's artifact, as far as it can be trusted.
 
     Raises:
-        Refused: it cannot be.
+        RequestRefused: the report cannot be trusted.
     """
     try:
         archive = github.download_artifact(activity.run_id, ARTIFACT, max_bytes=MAX_ARCHIVE_BYTES)
@@ -126,7 +127,7 @@ def read_report_of_fork_run(activity: activities.PostForkReport, github: GitHub)
         raise _NothingToPost(
             f"The run {activity.run_id} has left no report. {error.hint or ''}".strip()
         ) from error
-    # Beside the report lies its Markdown form. It is never read.
+    # The artifact also holds the report as Markdown. It is never read.
     content = read_file_of_github_artifact(archive, MEMBER, max_bytes=MAX_REPORT_BYTES, alone=False)
     try:
         check_json_of_sandboxed_worker(content)
@@ -143,18 +144,18 @@ def read_report_of_fork_run(activity: activities.PostForkReport, github: GitHub)
 def rewrite_claims_of_fork_report(
     report: Report, pull: PullRequest, publisher: HandlerPublisher, untouched: bool
 ) -> Report:
-    """The report with our own facts in the place of its claims.
+    """Returns the report with our own facts instead of its claims.
 
     Args:
-        untouched: GitHub says that the pull request changes no file of the project, so that "no
-            changes" can be trusted.
+        untouched: Whether GitHub says that the pull request changes no file of the project, so that
+            "no changes" can be trusted.
     """
     environment = publisher.environment
     decision, reasons = report.decision, list(report.reasons)
     if decision == "go" or (decision == "no_changes" and not untouched):
         decision, reasons = "review", [_MADE_THERE, *reasons]
     inputs = publisher.settings.inputs
-    # The team's own words are the base branch's, and only its own runs read them.
+    # The team's own texts are the base branch's, and only its own runs read them.
     used = report.policy and report.policy.model_copy(update={"header": None, "footer": None})
     risks, set_aside = _sort_findings(report)
     return report.model_copy(
@@ -163,7 +164,7 @@ def rewrite_claims_of_fork_report(
             "environment_now": None,
             "environment_holds_plan": False,
             "policy": used,
-            # Nobody can accept a finding of a fork, and no owner lets prod build again for one.
+            # Nobody can accept a finding of a fork, and no owner can let prod build again for one.
             "owners": [] if pull.fork else report.owners,
             "prod_restatements": [],
             "refused_wish": None,
@@ -190,10 +191,10 @@ def rewrite_claims_of_fork_report(
 
 
 def _sort_findings(report: Report) -> tuple[list[Risk], list[Risk]]:
-    """The findings that count, and those that do not, without what only a trusted run can know.
+    """Returns the findings that count, and those that do not, as far as this run can know.
 
-    Who has accepted a finding stands in the ledger, what data shows is compared by an apply, and
-    whom a team trusts is asked of GitHub.
+    A trusted run is needed for the rest: the ledger records who has accepted a finding, an apply
+    compares the data, and GitHub says whom a team trusts.
     """
     counting: list[Risk] = list(report.risks)
     aside: list[Risk] = []
@@ -205,7 +206,7 @@ def _sort_findings(report: Report) -> tuple[list[Risk], list[Risk]]:
 
 
 def _needs_run_with_secrets(risk: Risk) -> bool:
-    """Whether a finding got its weight from what a run without secrets cannot know."""
+    """Whether a finding's weight depends on facts that a run without secrets cannot know."""
     weighed = risk.weighed
     return weighed is not None and (
         weighed.by in ("acceptance", "data_diff") or risk.rule in UNWEIGHED
@@ -222,7 +223,7 @@ def _weigh_fork_finding_alone(risk: Risk) -> Risk:
 def _is_project_untouched(
     report: Report, pull: PullRequest, publisher: HandlerPublisher, github: GitHub
 ) -> bool:
-    """Whether GitHub's list of changed files bears out that nothing of the project changed."""
+    """Whether GitHub's list of changed files confirms that nothing of the project changed."""
     if report.decision != "no_changes":
         return False
     files = github.changed_files(pull.number)
@@ -263,7 +264,7 @@ def _publish_fork_report(
     facts = CommentMarkerFacts(
         head=activity.head_sha,
         base=pull.base_sha,
-        # No plan, no window and no artifact: nothing that an apply could ever start from.
+        # No plan, no window and no artifact, so that no apply can start from it.
         decision=report.decision,
     )
     publisher.set_outputs_and_post(

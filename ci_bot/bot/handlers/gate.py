@@ -1,8 +1,8 @@
-"""May this plan be applied, by this person, now? All unmet conditions, with their fixes. Pure.
+"""Whether this person may apply this plan now: all unmet conditions, with their fixes. Pure.
 
-It is checked twice. `find_gate_condition_to_load` uses the comment's facts of the reviewed plan,
-before anything is loaded: it can only refuse. `find_gate_condition_of_review` uses the review of
-the apply's own run, and nothing is applied without it.
+It is checked twice. `list_unmet_conditions_of_apply_gate` uses the comment's facts about the
+reviewed plan, before anything is loaded: it can only refuse. `find_gate_condition_of_review` uses
+the review of the apply's own run, and no plan is applied without it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WRONG_CHECKOUT = "The workspace does not hold the merge commit of this pull requ
 
 @dataclass(frozen=True, kw_only=True)
 class UnmetApplyCondition:
-    """A condition that does not hold. `reason_code` is stable, for outputs and tests."""
+    """A condition that is not met; `reason_code` is stable, for outputs and tests."""
 
     reason_code: str
     message: str
@@ -33,9 +33,9 @@ class UnmetApplyCondition:
 
 @dataclass(frozen=True, kw_only=True)
 class ApplyRequester:
-    """Who asks for which plan.
+    """The person who asks, and for which plan.
 
-    `checked_out` are the parents of the commit in the workspace: base and head of the merge commit.
+    `checked_out` are the parents of the workspace's commit: base and head of the merge commit.
     """
 
     by: str
@@ -47,7 +47,7 @@ class ApplyRequester:
 def list_unmet_conditions_of_apply_gate(
     requester: ApplyRequester, pull: PullRequest, marker: Marker | None
 ) -> list[UnmetApplyCondition]:
-    """Everything that stands against an apply, most basic first; empty if nothing does."""
+    """Lists all unmet conditions of an apply, the most basic first; empty if all are met."""
     found = [
         *_list_unmet_conditions_of_pull(pull),
         *_list_unmet_conditions_of_person(requester),
@@ -66,10 +66,10 @@ def list_unmet_conditions_of_apply_gate(
 
 
 def check_gate_is_met(against: Sequence[UnmetApplyCondition]) -> None:
-    """Ends what cannot go on.
+    """Ends a run whose conditions are not met.
 
     Raises:
-        Refused: something is unmet; the message says all of it.
+        RequestRefused: a condition is not met; the message names all of them.
     """
     if against:
         raise RequestRefused(
@@ -82,11 +82,12 @@ def check_gate_is_met(against: Sequence[UnmetApplyCondition]) -> None:
 def find_gate_condition_to_load(
     by: str, permission: Permission, pull: PullRequest, checked_out: tuple[str, ...], *, what: str
 ) -> list[UnmetApplyCondition]:
-    """What stands against loading a pull request beside the credentials of an apply, where it is
-    not to be applied; empty if nothing does.
+    """Lists what prevents loading a pull request beside an apply's credentials without an apply.
+
+    The list is empty if nothing does.
 
     Args:
-        what: is asked for, as "an acceptance".
+        what: The request in words, for example "an acceptance".
     """
     found = [
         *_list_unmet_conditions_of_pull(pull),
@@ -210,12 +211,12 @@ def _make_wrong_checkout_condition() -> UnmetApplyCondition:
 def find_gate_condition_of_review(
     requester: ApplyRequester, own: Report, marker: Marker
 ) -> list[UnmetApplyCondition]:
-    """What stands against an apply by the review that its own run has made of the plan.
+    """Lists what prevents an apply, according to the review that its own run has made.
 
     Args:
-        requester: Who asks; all that `unmet` looks at is met.
-        own: The review. Its plan is the one that was asked for.
-        marker: What the comment says.
+        requester: Who asks; all conditions of `list_unmet_conditions_of_apply_gate` are met.
+        own: The review. Its plan is the requested one.
+        marker: The comment's record.
     """
     if own.decision != "no_go" or requester.command.override:
         return []

@@ -1,4 +1,4 @@
-"""What handles an activity: one handler for each type, found in one table."""
+"""The handlers of activities: one for each type, found in one table."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ AnActivity = TypeVar("AnActivity", bound=activities.Activity)
 
 @dataclass(frozen=True)
 class HandlerContext:
-    """What a handler works with.
+    """The settings and services with which a handler works.
 
-    `worker` is None for a handler that needs none. `optional_github` is None without a token.
+    `worker` is None for a handler that needs no worker. `optional_github` is None without a token.
     """
 
     settings: ActionSettings
@@ -31,7 +31,7 @@ class HandlerContext:
 
     @property
     def client(self) -> WorkerClient:
-        """The worker's client, for handlers that say that they need one."""
+        """The worker's client, for handlers with `needs_worker`."""
         if self.worker is None:
             raise AssertionError("this handler says that it needs no worker")
         return self.worker
@@ -47,25 +47,25 @@ class HandlerContext:
 
 
 class Handler(ABC, Generic[AnActivity]):
-    """Does what one type of activity asks for."""
+    """The base of all handlers: it does what one type of activity asks for."""
 
-    # False: no workspace is made, and nothing of a checkout is read.
+    # If it is False, no workspace is made, and nothing of a checkout is read.
     needs_worker: ClassVar[bool] = True
 
     @abstractmethod
     def run(self, activity: AnActivity, context: HandlerContext) -> int:
-        """Does it, and says so where people look; returns the exit code."""
+        """Does it, and reports the result where people see it; returns the exit code."""
 
     def report_failure(self, error: BotError, activity: AnActivity, context: HandlerContext) -> int:
-        """Says why nothing came of it, where people look; returns the exit code.
+        """Reports where people see it why it was not done; returns the exit code.
 
         Raises:
-            BotError: there is no pull request, or no report can be written about the reason.
+            BotError: there is no pull request, or no report about the reason can be written.
         """
         raise error
 
 
-# Modules are imported when their handler is found: a comment's command loads no review.
+# A module is imported when its handler is needed: the command of a comment loads no review.
 _HANDLERS: Mapping[type[activities.Activity], tuple[str, str]] = {
     activities.Review: ("review", "ReviewHandler"),
     activities.Apply: ("apply", "ApplyHandler"),
@@ -82,7 +82,7 @@ _HANDLERS: Mapping[type[activities.Activity], tuple[str, str]] = {
 
 
 def find_handler(activity: activities.Activity) -> Handler[Any]:
-    """The handler of an activity's type. There is none for `Skip`, which asks for nothing."""
+    """Returns the handler for an activity's type; there is none for `NothingToDo`."""
     module, name = _HANDLERS[type(activity)]
     handler: Handler[Any] = getattr(import_module(f"ci_bot.bot.handlers.{module}"), name)()
     return handler

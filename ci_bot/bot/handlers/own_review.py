@@ -1,14 +1,14 @@
-"""The review that an apply makes for itself: what it will build, and whether it may.
+"""The review that an apply makes itself: what it will build, and whether it may.
 
-The comment names the reviewed plan and what was decided about it. But everybody who can write to
-the repository can edit that comment, and every workflow of the repository can write one in the same
-name. The report that the review's run left as an artifact is no better witness: on `pull_request`
-GitHub takes the workflow file from the merge of both branches, so whoever can push a branch can
-have any report uploaded, from a changed head or from a base that the pull request had for a minute,
-and GitHub does not say for which base a run was started.
+The comment names the reviewed plan and the decision about it. But everybody who can write to the
+repository can edit that comment, and every workflow of the repository can write one under the same
+name. The report in the artifact of the review's run is no better proof: on `pull_request` GitHub
+takes the workflow file from the merge of both branches. So anyone who can push a branch can upload
+any report, from a changed head or from a base that the pull request had for a minute, and GitHub
+does not say for which base a run was started.
 
-So the comment is only asked which plan is meant; it can refuse an apply, and let none through. What
-lets it through is computed here, from what is checked out and from prod's state.
+So the comment only says which plan is meant; it can refuse an apply, but never allow one. What
+allows it is computed here, from the checkout and from prod's state.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ def review_again_in_apply_run(
     github: GitHub,
     wish: RestatementWish | None = None,
 ) -> Report:
-    """Reviews what is checked out against prod's state; the comment's dates are only requested.
+    """Reviews what is checked out against prod's state; only the dates come from the comment.
 
     Args:
-        wish: A restatement that an owner asks for; None: only the recorded ones.
+        wish: A restatement that an owner asks for; None for only the recorded ones.
 
     Raises:
-        Cancelled: the run was stopped meanwhile. Nothing was built.
+        RunCancelled: the run was stopped meanwhile. Nothing was built.
     """
     inputs, window = settings.inputs, marker.window if marker else None
     options = WorkerReviewOptions(
@@ -83,7 +83,7 @@ def review_again_in_apply_run(
         commits=find_merge_commits(pull, client),
         baseline="state",
         flags=read_plan_flags(inputs),
-        # Dates that a review chose itself give the same plan again, and others another one.
+        # With the dates that the review chose, the plan is the same again; with others it differs.
         start=window.start if window else inputs.start,
         end=window.end if window else inputs.end,
         pinned=window is not None,
@@ -104,7 +104,7 @@ def review_again_in_apply_run(
 
 
 def find_merge_commits(pull: PullRequest, client: WorkerClient) -> RequestedReviewCommits:
-    """What is checked out, which the gate has found to be the pull request's merge commit."""
+    """Returns the checked out commits; the gate has found that they are those of the merge."""
     parents = find_checked_out_commit(client)
     return RequestedReviewCommits(
         head=pull.head_sha,
@@ -116,7 +116,7 @@ def find_merge_commits(pull: PullRequest, client: WorkerClient) -> RequestedRevi
 
 
 def confirm_comment_marker_by_own_review(marker: Marker, own: Report) -> Marker:
-    """The comment's record with this run's own facts in the place of its claims."""
+    """Returns the comment's record with this run's own facts instead of its claims."""
     return marker.model_copy(
         update={
             "head": own.head_sha,
@@ -132,9 +132,9 @@ def confirm_comment_marker_by_own_review(marker: Marker, own: Report) -> Marker:
 def find_why_own_review_has_other_plan(
     own: Report, marker: Marker, publisher: HandlerPublisher, github: GitHub
 ) -> ApplyDocument | None:
-    """Why the plan that the comment names is not built; None if it is this run's own plan.
+    """Explains why the plan in the comment is not built; None if it is this run's own plan.
 
-    That was asked for, so nothing else is built: not even a plan that has become better since.
+    Only that plan was requested, so no other is built, not even one that is better meanwhile.
     """
     environment = publisher.environment
     if own.failure is not None:
@@ -164,7 +164,7 @@ def find_why_own_review_has_other_plan(
 def _make_document_without_own_plan(
     own: Report, marker: Marker, environment: EnvironmentName
 ) -> ApplyDocument:
-    """Nothing differs from prod any more, or SQLMesh cannot tell what a difference means."""
+    """Makes the document if nothing differs from prod any more, or a change is not categorized."""
     waiting = ", ".join(
         change.model for change in own.changes if change.category in (None, "uncategorized")
     )
@@ -191,9 +191,9 @@ def _make_document_without_own_plan(
 def _read_reviewed_sets(
     marker: Marker, publisher: HandlerPublisher, github: GitHub
 ) -> PlanIdentity | None:
-    """The sets of the plan that the comment names, from its review's artifact; None if it is gone.
+    """Reads the identity of the comment's plan from its review's artifact; None if it is gone.
 
-    They only serve to show a difference, and are known to be that plan's, because its id is their
+    It only serves to show a difference. It is certainly that plan's, because the plan's id is its
     hash.
     """
     if marker.report_run is None or marker.report_sha256 is None:

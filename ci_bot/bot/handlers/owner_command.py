@@ -1,4 +1,4 @@
-"""What the commands of a model's owner have in common: who asks, by which right, and the answer."""
+"""What the commands of a model's owner share: who asks, by which right, and the answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ci_bot.errors import BotError, RequestRefused
 from ci_bot.protocol.comment import Marker
 from ci_bot.protocol.review_report import ModelOwners, Report
 
-# What these show, a review would take away: evidence, or proof that an environment is gone.
+# In these phases a review would remove something: evidence, or proof that an environment is gone.
 _KEPT = ("applied", "closed", "cleanup_failed")
 
 
@@ -41,14 +41,13 @@ def read_owner_command(
     *,
     what: str,
 ) -> tuple[PullRequest, str, Command, Sequence[UnmetApplyCondition]]:
-    """Reads who asks for what: pull request, author and command of a comment, and which conditions
-    of loading the pull request for it are unmet.
+    """Returns pull request, author, command, and the unmet conditions for loading it.
 
     Args:
-        what: what is asked for, as "an acceptance".
+        what: The request in words, for example "an acceptance".
 
     Raises:
-        Refused: the comment is no command of this kind.
+        RequestRefused: the comment is no command of this kind.
     """
     pull = github.get_pull(activity.number, settle=True)
     by, command = read_command_for_handler(activity.comment_id, activity.number, kind, github)
@@ -65,10 +64,10 @@ def read_owner_command(
 def check_gate_of_owner_command(
     against: Sequence[UnmetApplyCondition], pull: PullRequest, client: WorkerClient
 ) -> None:
-    """Whether an owner may decide something here.
+    """Checks that an owner may decide something here.
 
     Raises:
-        Refused: a condition is unmet, or what is checked out does not say who owns a model.
+        RequestRefused: a condition is not met, or the checkout does not say who owns a model.
     """
     check_gate_is_met(against)
     untrusted = review.explain_why_policy_lowers_no_severity(
@@ -83,10 +82,10 @@ def check_gate_of_owner_command(
 
 
 def check_owner_command_has_review(own: Report) -> None:
-    """Whether there is something that an owner can decide on.
+    """Checks that there is a review on which an owner can decide.
 
     Raises:
-        Refused: the review has failed.
+        RequestRefused: the review has failed.
     """
     if own.failure is not None:
         raise RequestRefused(
@@ -97,7 +96,7 @@ def check_owner_command_has_review(own: Report) -> None:
 
 
 def make_ownership_of_review(owners: ModelOwners | None) -> ModelOwnershipByPolicy:
-    """Makes the ownership that a review reports; nobody's of None."""
+    """Makes the ownership that a review reports; without owners for None."""
     if owners is None:
         return ModelOwnershipByPolicy()
     return ModelOwnershipByPolicy(tuple(owners.logins), tuple(owners.teams), owners.place)
@@ -107,7 +106,7 @@ def is_commenter_owner(by: str, ownership: ModelOwnershipByPolicy, github: GitHu
     """Whether a person owns a model, by name or as a member of a team.
 
     Raises:
-        Refused: the token may not say who is in a team.
+        RequestRefused: the token may not read who is in a team.
     """
     return ownership.names_person(by) or any(github.in_team(team, by) for team in ownership.teams)
 
@@ -115,7 +114,7 @@ def is_commenter_owner(by: str, ownership: ModelOwnershipByPolicy, github: GitHu
 def make_not_owner_error(
     by: str, model: str, ownership: ModelOwnershipByPolicy, *, what: str = "accept it"
 ) -> RequestRefused:
-    """Makes the refusal: it names who may do `what`, and the policy line that says so."""
+    """Makes the refusal, which names who may do `what`, and the policy line that says so."""
     names = [f"`@{name}`" for name in (*ownership.logins, *ownership.teams)]
     if not names:
         return RequestRefused(
@@ -125,7 +124,8 @@ def make_not_owner_error(
         )
     hint = f"{' or '.join(names)} may {what}, by {ownership.place}."
     if ownership.teams:
-        # GitHub answers the same where a person is not in a team and where a token may not see it.
+        # GitHub answers the same if a person is not in a team and if the token may not see the
+        # team.
         hint += " Who is in a team, only a token with `members: read` of the organization sees."
     return RequestRefused(
         f"`@{by}` does not own `{model}`.", hint=hint, reason_code="not_the_owner"
@@ -140,8 +140,10 @@ def publish_review_decided_by_owner(
     publisher: HandlerPublisher,
     pull: PullRequest,
 ) -> int:
-    """The review as an owner has decided it. A comment with evidence keeps it, a note says what was
-    decided, and the next review shows this."""
+    """Publishes the review as an owner has decided it; returns the exit code.
+
+    A comment with evidence keeps it: a note says what was decided, and the next review shows it.
+    """
     if marker is not None and marker.phase in _KEPT:
         publisher.try_note(note)
         publisher.sticky = None
@@ -153,7 +155,7 @@ def publish_review_decided_by_owner(
 def report_owner_command_failure(
     error: BotError, verb: Literal["accept", "restate"], publisher: HandlerPublisher
 ) -> int:
-    """Answers a command that came to nothing; the comment stays as it is. The exit code."""
+    """Answers a command that failed; the comment stays as it is. Returns the exit code."""
     answer_refused_run(error, verb, publisher)
     publisher.set_outputs(
         {"reason-code": error.reason_code},

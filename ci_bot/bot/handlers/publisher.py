@@ -1,4 +1,4 @@
-"""One run's voice: the sticky comment, the step summary, the outputs, and the report's files."""
+"""All that one run publishes: the sticky comment, the step summary, the outputs, and files."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ SUMMARY_BYTES = 1_000_000
 REPORT_DIRECTORY = "ci-bot-report"
 MAX_HISTORY = 20
 _MAX_ANNOTATIONS = 10
-# The most to wait for GitHub, where the comment will be written again.
+# The longest wait for GitHub, in seconds, for a comment that will be written again.
 _PASSING_SECONDS = 5.0
 Render = Callable[[CommentViewContext, int | None], RenderedText]
 
 
 @dataclass
 class HandlerPublisher:
-    """Writes for one pull request and project. `sticky` is None if nothing may be written.
+    """Writes for one pull request and project; `sticky` is None if it may write no comment.
 
-    `own_review` is a review that this run has made of what it is about. `not_replaced` is what the
-    comment goes on to show, where GitHub did not take the result of this run. `left_newer` is
-    whether the comment was left alone, because what it shows is newer than this run.
+    `own_review` is the review that this run itself has made. `not_replaced` is what the comment
+    still shows if GitHub did not accept the result of this run. `left_newer` is whether the comment
+    was left as it is, because it shows something newer than this run.
     """
 
     settings: ActionSettings
@@ -84,21 +84,23 @@ class HandlerPublisher:
 
     @property
     def environment(self) -> EnvironmentName:
-        """The environment of this pull request, by the prefix that holds; a report may show another
-        one, if that was cleaned up."""
+        """The environment of this pull request, by the current prefix.
+
+        A report may show another one, if a cleanup removed that.
+        """
         return EnvironmentName.for_pull_request(self.settings.prefix, self.number or 0)
 
     def read_marker(self) -> Marker | None:
-        """What an earlier run left in our comment, None if there is no such comment.
+        """Reads what an earlier run wrote into our comment; None if there is no such comment.
 
         Raises:
-            BotError: GitHub did not say.
+            BotError: GitHub did not answer.
         """
         found = self._find_comment()
         return found.marker if found else None
 
     def try_read_marker(self) -> Marker | None:
-        """`before`, for work that is done without GitHub as well: then the comment is given up."""
+        """Reads it as `read_marker` does; if that fails, this run does not write the comment."""
         try:
             return self.read_marker()
         except BotError as error:
@@ -107,16 +109,17 @@ class HandlerPublisher:
             return None
 
     def read_earlier_review(self) -> CarriedCommentReview | None:
-        """The review in our comment, to be kept below another state."""
+        """Returns the review in our comment, to be kept below another state."""
         found = self._find_comment()
         earlier = (
             CarriedCommentReview.from_body(found.comment.body, found.marker) if found else None
         )
-        # Its secrets were taken out when it was made, but this run may know more than that one.
+        # Its secrets were removed when it was made, but this run may know more secrets than that
+        # one.
         return replace(earlier, text=self.redactor.redact(earlier.text)) if earlier else None
 
     def get_review_below(self) -> ReviewSource:
-        """The review to show below another state: this run's own, else the one in our comment."""
+        """Returns the review to show below another state: this run's own, else the comment's."""
         return self.own_review or self.read_earlier_review()
 
     def _find_comment(self) -> MarkedComment | None:
@@ -147,22 +150,22 @@ class HandlerPublisher:
         current_head: Sha | None = None,
         **extra: Any,
     ) -> PublishedComment | None:
-        """Makes the comment show `phase`; None if no comment may or need be written."""
+        """Makes the comment show `phase`; None if no comment may, or has to, be written."""
         if self.sticky is None or self.number is None:
             return None
         before = self.read_marker()
         if before is None and phase in self._quiet_phases:
             return None
         if before is not None and phase == "planning" and self.template.each_plan:
-            return None  # the comment is about another plan, and is folded when this one is made
+            return None  # the comment is about another plan; it is folded once this one is made
         others = tuple((each.author, each.url) for each in self.sticky.foreign_comments)
         now = self.machine.format_timestamp()
         context = replace(self.template, phase=phase, now=now, others=others, **extra)
         marker = self._make_marker(phase, facts, before)
         rendered = render(replace(context, marker=marker), COMMENT_BYTES)
         if rendered.cut:
-            # The cuts stand in the marker, which is a part of what is rendered; its length then
-            # differs by those few names, for which the budget has room.
+            # The marker names the cuts and is a part of the rendered text. So the length changes by
+            # those few names, for which the budget has room.
             marker = marker.model_copy(update={"cut": rendered.cut})
             rendered = render(replace(context, marker=marker), COMMENT_BYTES)
         published = self.sticky.publish_body(rendered.text, current_head=current_head)
@@ -172,14 +175,14 @@ class HandlerPublisher:
 
     @property
     def _quiet_phases(self) -> tuple[Phase, ...]:
-        """The states that begin no comment, and only replace what one says that is there."""
+        """The phases that begin no comment, and only replace the text of an existing one."""
         return ("planning", "no_changes") if self.settings.inputs.comment == "changes" else ()
 
     def _make_marker(
         self, phase: Phase, facts: CommentMarkerFacts, before: Marker | None
     ) -> Marker:
         runner = self.settings.runner
-        # This run's own "planning" repeats the facts of the plan before it, and not its time.
+        # This run's own "planning" repeats the facts of the plan before it, but not its time.
         same = before and self._first and self._first.plan == before.plan
         made = self._first if same else before
         history = list_plans_before_in_comment(made, facts.plan, before.history if before else ())
@@ -204,13 +207,13 @@ class HandlerPublisher:
         )
 
     def write_check(self, report: Report, apply_end: ApplyEnd | None = None) -> bool:
-        """A check of its own for this report, where the token may write one.
+        """Writes a check of its own for this report, if the token may write one.
 
-        It repeats what the comment says, so that its absence never stops anything. There is none
-        for a fork, beside a newer comment, and if the token or `checks: write` is missing.
+        It repeats what the comment says, so its absence never stops anything. There is none for a
+        fork, beside a newer comment, and if the token or `checks: write` is missing.
 
         Args:
-            apply_end: What came of an apply of the plan.
+            apply_end: The end of an apply of the plan.
 
         Returns:
             Whether it was written.
@@ -233,12 +236,12 @@ class HandlerPublisher:
         return True
 
     def post_note(self, text: str) -> None:
-        """A short new comment; people are notified of it, unlike of an edit."""
+        """Writes a short new comment; people are notified about it, but not about an edit."""
         if self.sticky is not None:
             self.sticky.post_note(text)
 
     def try_news(self, text: str) -> bool:
-        """`try_note` for how the pull request stands now: the note before it is folded."""
+        """Writes a note about the current state, as `try_note`; the note before it is folded."""
         written = self._try_write(self.sticky.post_news, text) if self.sticky else False
         self._tell_fold_failure()
         return written
@@ -254,7 +257,7 @@ class HandlerPublisher:
     ) -> str | None:
         """Writes the complete files; returns the SHA-256 of the JSON file.
 
-        None if they could not be written: that is reported in an annotation, and all else goes on.
+        None if they could not be written: then an annotation says so, and the run continues.
         """
         context = replace(self.template, phase=phase, now=self.machine.format_timestamp())
         texts = DocumentTexts(
@@ -278,7 +281,7 @@ class HandlerPublisher:
         return written
 
     def _render_page(self, document: Contract, context: CommentViewContext) -> Iterator[str] | None:
-        """The pieces of its page; an apply's has the review that it built."""
+        """Yields the pieces of its page; an apply's page has the review that it built."""
         if not isinstance(document, Report | ApplyDocument | CleanupDocument):
             return None
         review = document if isinstance(document, Report) else self.own_review
@@ -286,7 +289,7 @@ class HandlerPublisher:
         return render_html_page_of_document(document, context, review, history)
 
     def write_summary(self, render: Render, phase: Phase, **extra: Any) -> None:
-        """The same text as the comment, with more room, in the step's summary."""
+        """Writes the comment's text, with more room, to the step's summary."""
         context = replace(self.template, phase=phase, now=self.machine.format_timestamp(), **extra)
         self.summary.append_markdown(render(context, SUMMARY_BYTES).text)
 
@@ -295,8 +298,8 @@ class HandlerPublisher:
     ) -> bool:
         """Sets the outputs of the step and posts; returns whether the comment shows the result.
 
-        The outputs come first: a result must not be lost because GitHub is down, or because the
-        job is stopped while we wait for it. Of an output that is set twice the last value counts.
+        The outputs come first: a result must not be lost if GitHub does not answer, or if the job
+        is stopped while we wait. If an output is set twice, the last value counts.
         """
         self.set_outputs(values, {**document, "reported": False})
         posted = post()
@@ -314,7 +317,7 @@ class HandlerPublisher:
         self.outputs.set_json("result", {"schema_version": SCHEMA_VERSION, **document})
 
     def annotate_findings(self, findings: list[tuple[str, str, str | None, int | None]]) -> None:
-        """At most ten annotations (level, message, file, line), in the order given."""
+        """Writes at most ten annotations (level, message, file, line), in the given order."""
         for level, message, path, line in findings[:_MAX_ANNOTATIONS]:
             place = {"file": path, "line": line} if path else {}
             write = (
@@ -323,17 +326,17 @@ class HandlerPublisher:
             write(message, **place)
 
     def annotate_failure(self, failure: Failure) -> None:
-        """The failure as an annotation: what is wrong, where, and what to do next."""
+        """Writes the failure as an annotation: what is wrong, where, and what to do next."""
         text = f"{failure.message} {failure.hint or ''}".strip()
         self.annotate_findings([("error", text, failure.path, failure.line)])
 
     def annotate_problem(self, what: str, error: BotError) -> None:
-        """An annotation for something that did not stop the run."""
+        """Writes an annotation about something that did not stop the run."""
         text = f"{what}: {error.message} {error.hint or ''}".strip()
         self.commands.annotate_warning(text)
 
     def try_note(self, text: str) -> bool:
-        """`note`, where a failure must not lose what is already done; whether it was written."""
+        """Writes a note; returns whether it did, because a failure must not stop the run."""
         return self._try_write(self.sticky.post_note, text) if self.sticky else False
 
     def _try_write(self, write: Callable[[str], object], text: str) -> bool:
@@ -345,13 +348,13 @@ class HandlerPublisher:
         return True
 
     def try_post(self, *arguments: Any, **extra: Any) -> bool:
-        """`post`, where a failure must not lose what is already done.
+        """Posts as `post_comment`, but a failure must not lose what is already done.
 
-        Annotation and summary say so where the comment goes on to show something else.
+        If the comment still shows something else, an annotation and the summary say so.
 
         Returns:
-            Whether the comment shows this now; False if no comment may be written, and where a
-            newer run's facts stand in it.
+            Whether the comment shows this now; False if no comment may be written, and if it has a
+            newer run's facts.
         """
         try:
             published = self.post_comment(*arguments, **extra)
@@ -367,7 +370,7 @@ class HandlerPublisher:
         return self.is_shown(published)
 
     def is_shown(self, published: PublishedComment | None) -> bool:
-        """Whether the comment shows what was posted; says so where something newer was left."""
+        """Whether the comment shows what was posted; if it has something newer, it says so."""
         if published is None or published.action != "superseded":
             return published is not None
         self.left_newer = True
@@ -389,12 +392,12 @@ class HandlerPublisher:
 
     @contextmanager
     def leave_out_if_refused(self, what: str) -> Iterator[None]:
-        """Around what the comment shows for the time being, and what is asked for it.
+        """Wraps what the comment shows only for a while, and the requests for it.
 
-        It is written again later, so nothing waits long for it. A refusal is a line of the log.
+        It is written again later, so no request waits long. A failure is only a line of the log.
 
         Args:
-            what: is left out, as a sentence without its full stop.
+            what: What is missing then, as a sentence without its full stop.
         """
         if self.github is None:
             return (yield)
@@ -406,13 +409,13 @@ class HandlerPublisher:
 
 
 def _describe_what_comment_shows(marker: Marker) -> str:
-    """A sentence about what a comment shows."""
+    """Describes in a sentence what a comment shows."""
     decision = f"{words.DECISIONS[marker.decision]} for " if marker.decision else ""
     return f"It shows {decision}commit {shorten_plan_id(marker.head)[:7]}." if marker.head else ""
 
 
 def make_project_key(settings: ActionSettings) -> str:
-    """What tells the comments of several projects in one repository apart."""
+    """Returns the key that distinguishes the comments of several projects in one repository."""
     name = "+".join(settings.inputs.project)
     if name == ".":
         name = settings.runner.repository.rpartition("/")[2]
@@ -422,7 +425,7 @@ def make_project_key(settings: ActionSettings) -> str:
 def make_comment_context(
     settings: ActionSettings, number: int | None, machine: Machine
 ) -> CommentViewContext:
-    """The context that all states of this run's comment share."""
+    """Makes the context that all states of this run's comment share."""
     runner = settings.runner
     return CommentViewContext(
         project=make_project_key(settings),
@@ -441,7 +444,7 @@ def make_comment_context(
 
 
 def make_handler_publisher_for(publisher: HandlerPublisher, number: int) -> HandlerPublisher:
-    """One for another pull request, in a run whose event names none (sweep, fork report)."""
+    """Makes a publisher for another pull request, if the event names none (sweep, fork report)."""
     github = publisher.github
     return replace(
         publisher,

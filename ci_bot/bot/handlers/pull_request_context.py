@@ -1,11 +1,11 @@
-"""What a run for a pull request begins with: the comment that asked, commits, authors, a name.
+"""What a run for a pull request needs first: the command, commits, authors, environment's name.
 
-The comment is read again, because what was dispatched may not be what was written, and it is
-answered if nothing came of it. The name is the environment's.
+The comment with the command is read again, because what was dispatched may not be what was written.
+If the command fails, the comment gets an answer.
 
-Who wrote the pull request is GitHub's own word, and the policy's `trust` has to cover them all. A
-name in a commit is what its author typed, so each commit has to be verified by GitHub, and its
-author and its committer have to be accounts that may write now. Whatever is not known is refused.
+GitHub itself says who wrote the pull request, and the policy's `trust` has to cover them all. The
+name in a commit is typed by its author, so GitHub has to have verified each commit, and its author
+and committer have to be accounts that may write now. What is not known is refused.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from ci_bot.protocol.base import Sha
 
 
-# GitHub's own committer of what is done in its pages; only GitHub can sign for it:
+# GitHub's own committer for changes on its pages; only GitHub can sign for it:
 # https://docs.github.com/en/authentication/managing-commit-signature-verification/about-commit-signature-verification
 _GITHUB_ITSELF = "web-flow"
-# Relations of people who have contributed here or were invited. The others are those of a first
-# pull request: https://docs.github.com/en/graphql/reference/enums#commentauthorassociation
+# Relations of people who have contributed here or were invited. The other relations are those of a
+# first pull request: https://docs.github.com/en/graphql/reference/enums#commentauthorassociation
 _KNOWN_HERE = frozenset({"OWNER", "MEMBER", "COLLABORATOR", "CONTRIBUTOR"})
-# Each is a request, and a review waits for them.
+# Each person is a request, and a review waits for them.
 _MOST_PEOPLE = 20
 _MOST_SECONDS = 20.0
 
@@ -58,14 +58,14 @@ _MOST_SECONDS = 20.0
 def make_change_author_finder(
     github: GitHub | None, number: int | None, head: Sha | None
 ) -> Callable[[], ChangeAuthors] | None:
-    """Asks GitHub, when it is called, who wrote the commits up to `head`; None if it cannot."""
+    """Makes a function that asks GitHub who wrote the commits up to `head`; None if it cannot."""
     if github is None or number is None or head is None:
         return None
     return partial(find_change_authors, github, number, head)
 
 
 def find_change_authors(github: GitHub, number: int, head: Sha) -> ChangeAuthors:
-    """The writers of a pull request, or why they are not all trusted. Nothing is raised."""
+    """Finds the authors of a pull request, or why they are not all trusted; raises nothing."""
     try:
         with github.limit_waits(_MOST_SECONDS):
             return _request_change_authors(github, number, head)
@@ -141,10 +141,10 @@ ReadRequest = TypeVar(
 def read_command_for_handler(
     comment_id: int, number: int, kind: type[ReadRequest], github: GitHub
 ) -> tuple[str, ReadRequest]:
-    """Author and command of a comment; whoever started this run, it is the author who counts.
+    """Returns author and command of a comment. The author counts, not the account of this run.
 
     Raises:
-        Refused: it is on another pull request, was edited, or is no command of this kind.
+        RequestRefused: it is on another pull request, was edited, or is no command of this kind.
     """
     comment = github.get_comment(comment_id)
     command = parse_comment_command(comment.body)
@@ -159,7 +159,7 @@ def read_command_for_handler(
 
 
 def answer_refused_run(error: BotError, stage: str, publisher: HandlerPublisher) -> None:
-    """Says in the log and in a note of its own why nothing was done; the comment stays as it is."""
+    """Says in the log and in a note why nothing was done; the comment stays as it is."""
     failure = make_activity_failure_of_worker(error, stage, publisher.redactor)
     publisher.commands.annotate_error(f"{failure.message} {failure.hint or ''}".strip())
     publisher.try_note(
@@ -170,7 +170,7 @@ def answer_refused_run(error: BotError, stage: str, publisher: HandlerPublisher)
 
 
 def make_owner_of_run(settings: ActionSettings, number: int, head_sha: Sha | None) -> Owner:
-    """The owner that a request of this run names: the pull request, and the run itself."""
+    """Makes the owner in a request of this run: the pull request, and the run itself."""
     return Owner(
         name=settings.runner.repository,
         pr_number=number,
@@ -180,14 +180,14 @@ def make_owner_of_run(settings: ActionSettings, number: int, head_sha: Sha | Non
 
 
 def find_checked_out_commit(client: WorkerClient) -> tuple[str, ...]:
-    """Base and head, where the workspace holds a test merge commit."""
+    """Returns base and head, if the workspace holds a test merge commit."""
     return tuple(client.git.list_parents(client.git.read_head()))
 
 
 def find_commits_of_run_event(
     activity: activities.Review, pull: PullRequest | None, client: WorkerClient
 ) -> RequestedReviewCommits:
-    """Head, base and merge commit; the base is the merge commit's own first parent."""
+    """Finds head, base and merge commit; the base is the merge commit's own first parent."""
     head = activity.head_sha or (pull.head_sha if pull else None)
     base = activity.base_sha or (pull.base_sha if pull else None)
     merge = activity.merge_sha or (pull.merge_sha if pull else None)
@@ -203,7 +203,7 @@ def find_commits_of_run_event(
     )
 
 
-# What this run's environment is called: by the input, or by the base branch.
+# The name of this run's environment: by the input, or by the base branch.
 
 
 def name_environment_of_run(
@@ -212,10 +212,10 @@ def name_environment_of_run(
     publisher: HandlerPublisher,
     client: WorkerClient,
 ) -> ActionSettings:
-    """The settings with the prefix that holds; the publisher speaks of that environment then.
+    """Returns the settings with the current prefix; gives the publisher that environment's name.
 
     Raises:
-        BadInput: the base branch says it, and its commit is not in the checkout.
+        BadInput: the base branch sets the name, and its commit is not in the checkout.
     """
     if settings.inputs.environment_prefix is not None:
         return settings
@@ -235,10 +235,10 @@ def name_environment_of_run(
 
 
 def _find_base_commit(chosen: activities.Activity, client: WorkerClient) -> str | None:
-    """The base branch's commit in the checkout, None if there is none.
+    """Finds the base branch's commit in the checkout; None if there is none.
 
-    A cleanup and a sweep have the default branch checked out, unless a `pull_request` event has
-    started the cleanup: that is on the merge commit still.
+    A cleanup and a sweep have the default branch checked out. But if a `pull_request` event started
+    the cleanup, its checkout is still the merge commit.
     """
     if isinstance(chosen, activities.Review) and not chosen.was_dispatched:
         return find_commits_of_run_event(chosen, None, client).base

@@ -1,8 +1,8 @@
 """The owner of a model lets prod build it again after the merge.
 
-What a restatement builds and costs says the review that this run makes. Prod is written by the
-deployment alone, which plans it again and refuses what is not recorded.
-(`ci-bot prod-plan --pull-request`) Whoever may write takes a restatement back.
+The review that this run makes says what a restatement builds and costs. Only the deployment writes
+prod: it plans the restatement again (`ci-bot prod-plan --pull-request`) and refuses what is not
+recorded. Anyone who may write can take a restatement back.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _NEAR = 3
 
 
 class RestateHandler(Handler[activities.Restate]):
-    """Writes down that prod builds a model again after the merge."""
+    """Records that prod builds a model again after the merge."""
 
     def run(self, activity: activities.Restate, context: HandlerContext) -> int:
-        """Checks who asks for what, reviews, writes it down, and shows the review; the exit code.
+        """Checks who asks for what, reviews, records it, shows the review; returns the exit code.
 
         Raises:
-            Refused, BadInput: nothing was written, and the message says why.
+            RequestRefused, BadInput: nothing was recorded, and the message says why.
         """
         settings, publisher = context.settings, context.publisher
         client, github = context.client, context.github
@@ -95,10 +95,10 @@ class RestateHandler(Handler[activities.Restate]):
 
 
 def find_restatement_asked_in_comment(own: Report) -> ProdRestatement:
-    """What was asked for, as the review has planned it.
+    """Returns the requested restatement, as the review has planned it.
 
     Raises:
-        BadInput, Refused: it cannot be; the message says why.
+        BadInput, RequestRefused: it cannot be done; the message says why.
     """
     check_owner_command_has_review(own)
     if own.refused_wish is not None:
@@ -120,10 +120,10 @@ def find_owners_of_model_for_command(own: Report, model: str) -> ModelOwnershipB
 def check_restatement_command_was_recorded(
     model: str, before: Sequence[RecordedRestatement]
 ) -> None:
-    """Whether there was something to take back.
+    """Checks that there was something to take back.
 
     Raises:
-        BadInput: there was not.
+        BadInput: there was nothing.
     """
     known = [item.model for item in before]
     if model in known:
@@ -147,7 +147,10 @@ def _take_restatement_command_back(
     pull: PullRequest,
     github: GitHub,
 ) -> int:
-    """Prod is left as it is then, so no owner is needed, and no project that loads."""
+    """Takes it back, which leaves prod as it is; returns the exit code.
+
+    So it needs no owner, and no project that can be loaded.
+    """
     answer = _write_restatement(client, settings, pull, model, None)
     check_restatement_command_was_recorded(model, answer.before)
     sentence = f"`@{by}` has taken back the restatement of `{model}`."

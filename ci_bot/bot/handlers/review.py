@@ -1,4 +1,4 @@
-"""A pull request is opened or pushed to: one comment with a decision, and nothing changed."""
+"""A pull request is opened or pushed to: it gets a comment with a decision, and no other change."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ from ci_bot.protocol.messages import Owner
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report
 
-# Whether the base of a pull request is a place from which a policy may make findings lighter.
+# Whether a policy from the base of a pull request may make findings lighter.
 #
-# Whoever can write to the repository can make a branch with any policy on it, and any pull request
-# can be pointed at it for a minute. What is merged into the default branch, others have seen.
+# Anyone who can write to the repository can make a branch with any policy on it, and point any pull
+# request at it for a minute. But other people have seen what is merged into the default branch.
 
 
 def explain_why_policy_lowers_no_severity(
     pull: PullRequest | None, activity: activities.Review | None, *, checked_out: str
 ) -> str | None:
-    """Why this run's policy makes nothing lighter, as a sentence; None if it may.
+    """Explains why this run's policy makes nothing lighter, as a sentence; None if it may.
 
     Args:
-        pull: As GitHub describes it now, where it was asked; else the event counts.
+        pull: As GitHub describes it now, if GitHub was asked; None if the event counts.
         checked_out: The commit in the workspace.
     """
     if pull is None:
@@ -84,7 +84,7 @@ _OTHER_BRANCH = (
 
 
 def read_plan_flags(inputs: ActionInputs) -> GivenFlags:
-    """The plan's options among the action's inputs."""
+    """Reads the plan's options from the action's inputs."""
     return GivenFlags(
         forward_only=inputs.forward_only,
         include_unmodified=inputs.include_unmodified,
@@ -99,14 +99,14 @@ def read_plan_flags(inputs: ActionInputs) -> GivenFlags:
 
 
 class ReviewHandler(Handler[activities.Review]):
-    """Explains a pull request."""
+    """Reviews a pull request and explains it."""
 
     def run(self, activity: activities.Review, context: HandlerContext) -> int:
         """Reviews a pull request; returns the exit code.
 
         Raises:
-            BadInput: the event does not vouch for what is checked out, and no token can ask.
-            Refused: it is not this repository's, or not what is checked out.
+            BadInput: the event does not prove what is checked out, and there is no token to ask.
+            RequestRefused: it is not this repository's, or not what is checked out.
         """
         settings, publisher = context.settings, context.publisher
         client, github = context.client, context.optional_github
@@ -139,10 +139,10 @@ class ReviewHandler(Handler[activities.Review]):
 def announce_planning_in_comment(
     head: Sha | None, publisher: HandlerPublisher, *, new_base: str | None = None
 ) -> None:
-    """Says in the comment that this commit is being planned, above the review that stands there.
+    """Says in the comment that this commit is being planned, above the review that is there.
 
     Args:
-        new_base: The base branch, where the review that stands there was made with another one.
+        new_base: The base branch, if the review in the comment was made with another one.
     """
     if publisher.sticky is None:
         return
@@ -184,10 +184,10 @@ def report_review_failure(
 
 
 def check_dispatched_review_run(pull: PullRequest, checked_out: Sequence[str]) -> None:
-    """A dispatched run has the repository's secrets, and no event that vouches for its checkout.
+    """Checks a dispatched run: it has the repository's secrets, and no event proves its checkout.
 
     Raises:
-        Refused: the code is a fork's, or it is not the pull request's.
+        RequestRefused: the code is a fork's, or it is not the pull request's.
     """
     if pull.fork:
         raise RequestRefused(
@@ -205,10 +205,10 @@ def check_dispatched_review_run(pull: PullRequest, checked_out: Sequence[str]) -
 
 
 def check_retargeted_review_run(pull: PullRequest, head: Sha | None, client: WorkerClient) -> None:
-    """After another base branch was given, GitHub may start a run on the former merge commit.
+    """Checks the merge commit: GitHub may use the former one after the base branch has changed.
 
     Raises:
-        Refused: the workspace does not hold the merge commit of now.
+        RequestRefused: the workspace does not hold the current merge commit.
     """
     if client.git.read_head() == pull.merge_sha and head in find_checked_out_commit(client):
         return
@@ -224,7 +224,7 @@ def check_retargeted_review_run(pull: PullRequest, head: Sha | None, client: Wor
 def _find_branch_in_merge_queue(
     activity: activities.Review, publisher: HandlerPublisher, github: GitHub | None
 ) -> str | None:
-    """The branch of a pull request in the merge queue, whose event names the queue's own branch."""
+    """Finds the branch of a pull request in the merge queue; the event names only the queue's."""
     if activity.number is None or github is None:
         return None
     try:
@@ -248,7 +248,7 @@ def make_report_of_review_run(
     pull: PullRequest | None,
     github: GitHub | None,
 ) -> Report:
-    """The report, also if the worker failed: then it holds the failure."""
+    """Makes the report; if the worker failed, the report holds the failure."""
     options = replace(
         make_options_of_review_run(activity, settings, publisher.environment, commits, pull),
         no_lighter=explain_why_policy_lowers_no_severity(
@@ -267,7 +267,7 @@ def make_options_of_review_run(
     commits: RequestedReviewCommits,
     pull: PullRequest | None,
 ) -> WorkerReviewOptions:
-    """What is reviewed, and what only GitHub and the inputs know of it."""
+    """Makes the options: what is reviewed, and what only GitHub and the inputs know about it."""
     inputs = settings.inputs
     return WorkerReviewOptions(
         environment=environment,
@@ -296,7 +296,10 @@ def publish_review(
     settings: ActionSettings,
     publisher: HandlerPublisher,
 ) -> int:
-    """Files, summary, outputs, comment and note; in the order in which they must not be lost."""
+    """Publishes files, summary, outputs, comment and note, the most important first.
+
+    Returns the exit code.
+    """
     phase = review_phase(report)
     before = publisher.try_read_marker()
     publisher.template = replace(
@@ -344,7 +347,7 @@ def publish_review(
         lambda: publisher.try_post(phase, facts, render_comment, current_head=report.head_sha),
     )
     if not publisher.write_check(report):
-        # A check has all of them at the same lines already.
+        # A check would already have all of them at the same lines.
         _annotate_findings(report, publisher)
     shown = publisher.not_replaced.decision if publisher.not_replaced else None
     if code == EXIT_DONE and is_decision_misleading(report, shown, settings.inputs.fail_on):
@@ -368,7 +371,7 @@ def _fail_check_of_hidden_review(result: Mapping[str, Any], publisher: HandlerPu
 
 
 def _annotate_review(report: Report, publisher: HandlerPublisher) -> None:
-    """The failure if there is one, which says more than the risk that stands for it."""
+    """Annotates the failure, if there is one: it says more than the finding about it."""
     if report.failure is not None:
         publisher.annotate_failure(report.failure)
     compared = make_baseline_notice_view(report)
@@ -410,7 +413,7 @@ def _notify_of_review(publisher: HandlerPublisher, before: Marker, report: Repor
 def list_apply_conditions(
     report: Report, *, untrusted: str | None
 ) -> tuple[ApplyConditionView, ...]:
-    """What an apply of this plan still needs, shown before anybody asks for it."""
+    """Lists what an apply of this plan still needs, so that people see it before they ask."""
     no_blocker = report.decision != "no_go"
     return (
         ApplyConditionView(label="planned with prod's state", met=report.baseline == "state"),

@@ -1,6 +1,7 @@
 """`ci-bot run`: from GitHub's environment to an activity, and from its end to an exit code.
 
-Heavy packages are imported where they are needed, so that an event that needs nothing ends at once.
+Heavy packages are imported only when they are needed, so that an event that needs nothing ends at
+once.
 """
 
 from __future__ import annotations
@@ -38,16 +39,16 @@ if TYPE_CHECKING:
     from ci_bot.bot.sandbox import SandboxDeadline
     from ci_bot.redaction import Redactor
 
-# Credentials of the job that no text may show and no worker may see, beside the token itself.
+# Credentials of the job that no text may show and no worker may see, in addition to the token.
 _JOB_SECRETS = ("ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITHUB_TOKEN")
-# The variables that carry them. The runner sets an input of a container action as INPUT_*, too.
+# The variables that hold them. The runner also sets an input of a container action as INPUT_*.
 CREDENTIALS = (make_variable_name_of_input("github-token"), "INPUT_GITHUB-TOKEN", *_JOB_SECRETS)
 
 
 def run_action_in_workflow(machine: Machine, *, starts_early: bool = False) -> int:
     """Does what the event asks for; returns the exit code.
 
-    An event that needs nothing ends before anything heavy is imported or GitHub is asked.
+    An event that needs nothing ends before anything heavy is imported and before GitHub is asked.
 
     Args:
         starts_early: Whether a worker may start before its request is made; this process has to
@@ -78,10 +79,10 @@ def run_action_in_workflow(machine: Machine, *, starts_early: bool = False) -> i
 
 
 def _check_runs_in_container(machine: Machine) -> None:
-    """A workflow runs the project's code in the container, unless somebody says otherwise.
+    """Checks that a workflow runs the project's code in the container, or was allowed not to.
 
     Raises:
-        BadInput: there is no container, and nobody has said that this is on purpose.
+        BadInput: there is no container, and nobody has said that this is intended.
     """
     if not _runs_in_github_actions(machine) or machine.worker_user is not None:
         return
@@ -129,7 +130,7 @@ def _start_worker_of_activity(
 
 
 def _make_redactor(machine: Machine, secrets: tuple[str, ...] = ()) -> Redactor:
-    """Of everything that this run can know; also if its inputs cannot be read."""
+    """Makes a redactor of all secrets that this run can know, also if its inputs cannot be read."""
     from ci_bot.bot.sandbox import make_redactor_for_sandbox
 
     worker_env = machine.environ.get(make_variable_name_of_input("worker-env"), "")
@@ -137,7 +138,7 @@ def _make_redactor(machine: Machine, secrets: tuple[str, ...] = ()) -> Redactor:
 
 
 def list_job_secrets(settings: ActionSettings, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Values that belong to the bot alone."""
+    """Lists the values that only the bot may know."""
     values = [settings.inputs.github_token, *(environ.get(name, "") for name in _JOB_SECRETS)]
     return tuple(dict.fromkeys(value for value in values if value))
 
@@ -161,7 +162,7 @@ def _make_workflow_commands(
 ) -> WorkflowCommands:
     from ci_bot.bot.actions import WorkflowCommands
 
-    # Outside a workflow a mask would print the secret that it is to hide.
+    # Outside a workflow a mask command would print the secret that it should hide.
     return WorkflowCommands(
         machine.out,
         token=machine.token,
@@ -171,19 +172,19 @@ def _make_workflow_commands(
 
 
 def _print_traceback(text: str, machine: Machine, secrets: tuple[str, ...] = ()) -> None:
-    """A traceback of ours, for those who fix it, in a group of the log."""
+    """Prints a traceback of the bot in a group of the log, for those who fix it."""
     redactor = _make_redactor(machine, secrets)
     commands = _make_workflow_commands(machine, redactor)
     with commands.fold_lines("Traceback"):
         for line in redactor.redact(text).splitlines():
-            # What an exception says may be somebody else's words.
+            # The message of an exception may contain words of somebody else.
             commands.write_worker_line(line)
 
 
 def _report_ended_run(
     error: BotError | RunCancelled, machine: Machine, secrets: tuple[str, ...] = ()
 ) -> int:
-    """The failure as one annotation: a sentence and what to do. For conditions, as outputs."""
+    """Reports the failure as an annotation and as outputs for conditions; returns the exit code."""
     from ci_bot.bot.actions import ActionStepOutputs
 
     commands = _make_workflow_commands(machine, _make_redactor(machine, secrets))
@@ -194,7 +195,7 @@ def _report_ended_run(
         Path(path) if path else None, delimiter=machine.token, warn=commands.annotate_warning
     )
     if isinstance(error, RunCancelled) and outputs.has_output("result"):
-        # Stopped while it wrote to GitHub: what was done stays in the outputs.
+        # It was stopped while it wrote to GitHub: the outputs keep what was done.
         return error.exit_code
     outputs.set_output("reason-code", error.reason_code)
     result = {"schema_version": 1, "reason_code": error.reason_code, "exit_code": error.exit_code}
@@ -253,7 +254,8 @@ def _handle_activity(
         on_progress=on_progress,
         on_log=log.feed_line,
         on_traceback=on_traceback,
-        # First of all, so that marking the comment does not outlast the worker's last seconds.
+        # First of all, so that the update of the comment takes no longer than the worker's last
+        # seconds.
         on_cancel=lambda: github.hurry_requests() if github else None,
     )
     publisher = _make_handler_publisher(

@@ -1,6 +1,6 @@
 """The nightly sweep: it finds, removes and reports what a cleanup missed, and old tables.
 
-Every rescue is a warning, because a sweep that is silent hides that cleanups do not run.
+Every rescue is a warning, because a silent sweep would hide that cleanups do not run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from ci_bot.protocol.environment import parse_environment_prefix
 
 # GitHub shows ten annotations of a step; the summary has them all.
 _MOST_WARNINGS = 9
-# Its cleanup did run, so the comment must not say that it never did.
+# Its cleanup did run, so the comment must not say that it did not.
 _WAS_CLEANED = ("cleaning", "leftover")
 
 
@@ -50,8 +50,8 @@ class SweepHandler(Handler[activities.Sweep]):
         """Removes the environments of closed pull requests; returns the exit code.
 
         Raises:
-            BotError: the list could not be made, or GitHub did not say which are closed; nothing
-                was touched.
+            BotError: the list could not be made, or GitHub did not say which pull requests are
+                closed; nothing was changed.
         """
         settings, publisher = context.settings, context.publisher
         client, github = context.client, context.github
@@ -88,7 +88,7 @@ class SweepHandler(Handler[activities.Sweep]):
 
 
 def _learn_costs(event_logs: str, publisher: HandlerPublisher, client: WorkerClient) -> None:
-    """Estimates are better with it, and nothing else depends on it: so a failure is a warning."""
+    """Learns costs from the event logs. Only estimates need it, so a failure is just a warning."""
     runner = publisher.settings.runner
     try:
         answer = request_learn_from_worker(
@@ -108,7 +108,7 @@ def _learn_costs(event_logs: str, publisher: HandlerPublisher, client: WorkerCli
 
 
 def _refresh_base_cache(directory: str, publisher: HandlerPublisher, client: WorkerClient) -> None:
-    """Reviews are quicker with it, and nothing else depends on it: so a failure is a warning."""
+    """Writes the base cache. Only the speed of reviews needs it, so a failure is just a warning."""
     runner = publisher.settings.runner
     try:
         answer = base_branch.refresh_base_cache_by_worker(
@@ -123,7 +123,7 @@ def _refresh_base_cache(directory: str, publisher: HandlerPublisher, client: Wor
 
 
 def publish_sweep(swept: cleaning.WorkerSweepOutcome, publisher: HandlerPublisher) -> int:
-    """The table and the outputs first, then each pull request's comment."""
+    """Publishes table and outputs, then each pull request's comment; returns the exit code."""
     report = publisher.redactor.redact_document(swept.make_report())
     context = replace(publisher.template, now=publisher.machine.format_timestamp())
     publisher.summary.append_markdown(render_sweep_markdown(report, context))
@@ -158,7 +158,7 @@ def publish_sweep(swept: cleaning.WorkerSweepOutcome, publisher: HandlerPublishe
 def _warn_of_other_prefixes(
     swept: cleaning.WorkerSweepOutcome, publisher: HandlerPublisher
 ) -> None:
-    """What was made before the prefix was another one is found by no cleanup any more."""
+    """Warns about environments with an older prefix, which no cleanup finds any more."""
     by_prefix: dict[str, list[str]] = {}
     for row in swept.rows:
         if row.standing == "other_prefix":
@@ -175,7 +175,7 @@ def _warn_of_other_prefixes(
 def _set_sweep_outputs(
     swept: cleaning.WorkerSweepOutcome, publisher: HandlerPublisher, code: int
 ) -> None:
-    """Not through `Publisher`: a sweep is about no single environment and has no comment."""
+    """Sets the outputs without `HandlerPublisher`: a sweep has no single environment or comment."""
     reason = (
         swept.failure.reason_code
         if swept.failure
@@ -205,10 +205,10 @@ def _set_sweep_outputs(
 def _publish_swept_environment(
     row: EnvironmentSweptByWorker, document: CleanupDocument, publisher: HandlerPublisher
 ) -> bool:
-    """The pull request's comment becomes a tombstone, or says what is left.
+    """Makes the pull request's comment a tombstone, or lets it say what is left.
 
     Returns:
-        Whether GitHub could be asked.
+        Whether GitHub answered.
     """
     phase: Phase = "closed" if row.is_gone else "cleanup_failed"
     publisher.template = replace(
@@ -227,7 +227,7 @@ def _publish_swept_environment(
         return render_cleanup_comment(document, context, budget, review=review)
 
     posted = publisher.try_post(phase, CommentMarkerFacts.from_marker(before), render_tombstone)
-    # The comment may have said so before tonight; then nobody is notified again.
+    # If the comment said so before tonight, nobody is notified again.
     if posted and not row.is_gone and (before is None or before.phase != phase):
         notify_people_of_leftovers(row.waits, publisher)
     return True

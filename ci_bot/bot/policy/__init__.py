@@ -1,4 +1,4 @@
-"""A team's own policy: read from a file as data, checked, compared, and applied to findings"""
+"""A team's own policy: read from a file as data, checked, compared, and applied to findings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a change of a policy would loosen once it is merged. Pure.
+"""What a changed policy would loosen once it is merged. Pure.
 
-Where it cannot be known whether an entry loosens or tightens, it loosens: a person looks at it.
+If it is not known whether an entry loosens or tightens, it counts as loosening: a person checks it.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class PolicyChange:
 
     Attributes:
         sentence: What changes, without a full stop.
-        loosens: whether findings would count less, or other people may accept them.
-        path, line: in the new version; the line is None for what is gone.
+        loosens: whether findings would count less, or other people could accept them.
+        path, line: its place in the new version; the line is None for a removed entry.
     """
 
     sentence: str
@@ -55,10 +55,10 @@ class PolicyChange:
 def list_policy_changes(
     before: Policy, after: Policy, *, weights: Weights, today: date
 ) -> list[PolicyChange]:
-    """Every difference, those that loosen first.
+    """Lists every difference, those that loosen first.
 
     Args:
-        weights: all weights that each rule may have by itself.
+        weights: all weights that each rule may have without a policy.
     """
     found = [
         *_compare_policy_severities(before, after, weights),
@@ -82,7 +82,7 @@ def _rank_weight(weight: AnyWeight) -> int:
 def _list_new_and_gone_entries(
     before: Sequence[EntryT], after: Sequence[EntryT]
 ) -> tuple[list[EntryT], list[EntryT]]:
-    """What only one side has; the reason is no part of an entry's meaning."""
+    """Returns the new and the removed entries; the reason is no part of an entry's meaning."""
     old, new = (
         [_get_meaning_of_entry(entry) for entry in before],
         [_get_meaning_of_entry(entry) for entry in after],
@@ -128,7 +128,7 @@ def _compare_policy_severities(
 def _may_entry_lower(
     entry: SeverityEntry, others: Iterable[SeverityEntry], weights: Weights
 ) -> bool:
-    """Whether a new entry may make a finding lighter than all earlier entries."""
+    """Whether a new entry may give a finding less weight than all earlier entries."""
     ranks = [
         _rank_weight(other.severity) for other in others if _do_entries_share_a_rule(entry, other)
     ]
@@ -139,7 +139,7 @@ def _may_entry_lower(
 def _may_entry_have_raised(
     entry: SeverityEntry, others: Iterable[SeverityEntry], weights: Weights
 ) -> bool:
-    """Whether an entry that goes may have made a finding heavier than what is left does."""
+    """Whether a removed entry may have given a finding more weight than the remaining ones."""
     ranks = [
         _rank_weight(other.severity) for other in others if _do_entries_share_a_rule(entry, other)
     ]
@@ -152,7 +152,7 @@ def _find_heaviest_weight(rule: str, weights: Weights) -> int:
 
 
 def _find_lightest_weight(rule: str, weights: Weights) -> int:
-    if rule == EVERY_RULE:  # it is an upper bound, and raises nothing
+    if rule == EVERY_RULE:  # it is an upper limit, and raises nothing
         return 0
     return max(map(_rank_weight, weights.get(rule, ())), default=0)
 
@@ -239,7 +239,7 @@ def _compare_policy_limits(before: PolicyLimits, after: PolicyLimits) -> Iterato
 def _is_policy_limit_wider(
     name: str, old: float | FailOn | None, new: float | FailOn | None
 ) -> bool:
-    """Whether a limit lets more through; what is not set lets through what it does by default."""
+    """Whether a limit allows more than before; a limit that is not set has its default."""
     unset = _UNSET[name]
     before, after = unset if old is None else old, unset if new is None else new
     if isinstance(before, str) or isinstance(after, str):
@@ -305,7 +305,7 @@ def _compare_policy_trust(before: Policy, after: Policy) -> Iterator[PolicyChang
 
 
 def _compare_policy_exposures(before: Policy, after: Policy) -> Iterator[PolicyChange]:
-    """Who is asked, and about what; the line is no part of it."""
+    """Compares who is asked, and about what; the line does not matter."""
     old, new = _map_policy_exposures(before), _map_policy_exposures(after)
     for names, does, loosens in (
         (old.keys() - new.keys(), "would go", True),
@@ -327,7 +327,7 @@ def _compare_policy_exposures(before: Policy, after: Policy) -> Iterator[PolicyC
 
 
 def _map_policy_exposures(policy: Policy) -> dict[str, list[object]]:
-    """The meanings of all exposures of a name."""
+    """Returns, for each name, the meanings of all its exposures."""
     found: dict[str, list[object]] = {}
     for item in policy.exposures:
         meaning = (item.accounts, item.contacts, {n: c and {*c} for n, c in item.reads.items()})
@@ -348,7 +348,7 @@ def _find_policy_path(policy: Policy) -> str | None:
 
 
 def _compare_policy_words(before: Policy, after: Policy) -> Iterator[PolicyChange]:
-    """What a team says makes nothing lighter, and reviewers read it in every comment."""
+    """Compares the team's own texts: they loosen nothing, but every comment shows them."""
     for name, old, new in (
         ("header", before.header, after.header),
         ("footer", before.footer, after.footer),

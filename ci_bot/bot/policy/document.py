@@ -35,7 +35,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ADDRESS = re.compile(r"[^@\s<>]{1,200}@[^@\s<>]{1,200}")
 _ACCOUNT = re.compile(r"@?[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99})?")
 NO_ACCOUNT = "must be a login or `organization/team` of GitHub"
-# SQLMesh would run git for it, which the process that plans does not have.
+# For this selector SQLMesh would run git, which the process that plans does not have.
 _GIT = re.compile(r"(?<![\w.])git:")
 
 
@@ -154,7 +154,7 @@ _Price = Annotated[
 StatementDeed = Literal["writes", "creates", "replaces", "alters", "drops", "grants", "describes"]
 
 _Some = Field(min_length=1, max_length=500)
-# A list of one may be written without its brackets.
+# The brackets of a list with one item may be left out.
 _Words = Annotated[
     list[_Word],
     _Some,
@@ -223,7 +223,7 @@ ReaderOwners = Annotated[
     Field(description="Whom to ask: logins, teams as organization/team, or e-mail addresses."),
 ]
 
-# None: all of them. An empty list reads which rows there are, as COUNT(*) does.
+# None means all columns. With an empty list it only reads which rows exist, as COUNT(*) does.
 _ReadColumns = Annotated[
     Annotated[list[_Word], Field(max_length=2_000)] | None,
     BeforeValidator(
@@ -240,7 +240,8 @@ class _PolicyPart(BaseModel):
         extra="forbid",
         strict=True,
         allow_inf_nan=False,
-        # Most runs have no policy, and none reads all of one before the worker has begun.
+        # Most runs have no policy, and no run needs all of these classes before the worker has
+        # started.
         defer_build=True,
         alias_generator=lambda name: name.replace("_", "-"),
     )

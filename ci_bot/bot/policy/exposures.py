@@ -1,4 +1,4 @@
-"""Readers outside of the project: what the policy says of them, or a file in dbt's form. Pure."""
+"""Readers outside of the project: from the policy itself, or from a file in dbt's form. Pure."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ci_bot.protocol.review_inputs import ExposedModel
 from ci_bot.yaml_reader import UnfitYaml, read_plain_yaml
 
 MOST_EXPOSURE_BYTES = 1024 * 1024
-# A person reads a list of those that a change reaches; each is compared with every changed column.
+# A person reads the list of the reached ones, and each is compared with every changed column.
 MOST_EXPOSURES = 2_000
 _MOST_SHOWN = 5
 
 ExposedColumns = tuple[str, ...] | None
 
-# What stands in `depends_on`, as dbt writes it. https://docs.getdbt.com/docs/build/exposures
+# The items of `depends_on`, as dbt writes them. https://docs.getdbt.com/docs/build/exposures
 _REF = re.compile(r"ref\(\s*(?:['\"][^'\"]+['\"]\s*,\s*)?['\"]([^'\"]+)['\"]\s*(?:,[^'\")]*)?\)")
 _SOURCE = re.compile(r"source\(\s*['\"]([^'\"]+)['\"]\s*,\s*['\"]([^'\"]+)['\"]\s*\)")
 _OTHER_NODE = re.compile(r"metric\(.*\)")
@@ -37,11 +37,11 @@ class PolicyExposure:
     """A reader outside of the project.
 
     Attributes:
-        accounts: whom to ask on GitHub: logins and organization/team.
-        contacts: whom to ask elsewhere: addresses and names, as text.
-        reads: the columns of each model, by the name that the policy gives it, in lower case; None:
-            all of them. Without any it reads which rows there are.
-        path, line: where it stands.
+        accounts: people to ask on GitHub: logins and organization/team.
+        contacts: people to ask elsewhere: addresses and names, as text.
+        reads: the columns of each model (by its name in the policy), in lower case; None means all
+            columns. An empty tuple means that it only reads which rows exist.
+        path, line: its place in the file.
     """
 
     name: str
@@ -57,18 +57,18 @@ class PolicyExposure:
 
     @property
     def owners(self) -> str:
-        """Whom to ask, in code marks."""
+        """The people to ask, in code marks."""
         named = [*(f"@{name}" for name in self.accounts), *self.contacts]
         return " and ".join(quote_exposure(name) for name in named)
 
 
 def quote_exposure(text: str) -> str:
-    """A name of somebody else's in code marks, which it cannot end."""
+    """Quotes a foreign name in code marks, which the name cannot end."""
     return f"`{text.replace('`', chr(39))}`"
 
 
 def list_exposures_in_policy_entries(files: Sequence[PolicyFile]) -> list[PolicyExposure]:
-    """Those that the policy itself names."""
+    """Lists the exposures that the policy itself names."""
     return [
         PolicyExposure(
             name=entry.name or "",
@@ -87,20 +87,20 @@ def list_exposures_in_policy_entries(files: Sequence[PolicyFile]) -> list[Policy
 
 
 def list_exposure_entries(files: Sequence[PolicyFile]) -> list[ExposureEntry]:
-    """All entries, those that name a file too."""
+    """Lists all entries, also those that name a file."""
     return list(chain.from_iterable(file.exposures for file in files))
 
 
 def read_exposures_listed_by_policy(
     files: Sequence[PolicyFile], read: Callable[[Sequence[str]], Sequence[bytes | None]]
 ) -> tuple[PolicyExposure, ...]:
-    """The exposures of the files that some policies name; nothing is read if they name none.
+    """Reads the exposures in the files that the policies name; reads nothing if they name none.
 
     Args:
-        read: Gives the content of each of some paths, None if there is no such file.
+        read: Returns the content of each given path, None if there is no such file.
 
     Raises:
-        UnfitPolicy: one of them is not there, or cannot be used.
+        UnfitPolicy: a file does not exist, or cannot be used.
     """
     entries = [entry for entry in list_exposure_entries(files) if entry.file is not None]
     if not entries:
@@ -134,7 +134,7 @@ _Texts = Annotated[list[_Text], Field(max_length=500), BeforeValidator(_list_exp
 
 
 class _FilePart(BaseModel):
-    """A mapping of dbt's, with more keys than are read here."""
+    """A mapping of dbt's, with more keys than those read here."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
@@ -213,10 +213,10 @@ def _make_listed_policy_exposure(
 
 
 def read_dependency_of_exposure(text: str) -> str | None:
-    """The name of the model or table in an item of `depends_on`; None of what is neither.
+    """Returns the name of the model or table in an item of `depends_on`; None if it has none.
 
-    `ref('orders')` is a model that ends in `orders`, `source('raw', 'orders')` one that ends in
-    `raw.orders`, and everything else a name as it stands.
+    `ref('orders')` is a model whose name ends with `orders`, `source('raw', 'orders')` one whose
+    name ends with `raw.orders`, and any other text is a name as it is.
     """
     plain = text.strip().removeprefix("{{").removesuffix("}}").strip()
     if match := _REF.fullmatch(plain):
@@ -231,14 +231,14 @@ def _lower_exposed_columns(columns: Sequence[str] | None) -> ExposedColumns:
 
 
 def list_names_exposed_by_policy(exposures: Sequence[PolicyExposure]) -> list[str]:
-    """What the worker is asked about: each name once."""
+    """Lists what the worker is asked about, each name once."""
     return list(dict.fromkeys(name for exposure in exposures for name in exposure.reads))
 
 
 def describe_stale_policy_exposures(
     exposures: Sequence[PolicyExposure], answers: Sequence[ExposedModel]
 ) -> list[str]:
-    """Names of models and columns that the project does not have, as a note with the fix."""
+    """Names models and columns that the project does not have, as a note with the fix."""
     known = {answer.name: answer for answer in answers}
     faults: list[str] = []
     for exposure in exposures:

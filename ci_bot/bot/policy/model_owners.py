@@ -1,4 +1,4 @@
-"""Who owns a model: by the policy, and where that does not say, by CODEOWNERS. Pure."""
+"""The owners of a model: by the policy, and if that names none, by CODEOWNERS. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ci_bot.file_patterns import find_owner_line, read_owner_lines
 from ci_bot.protocol.plan import Change, Severity
 from ci_bot.protocol.review_report import Acceptance, Risk, Weighed
 
-MOST_CODEOWNERS_BYTES = 3 * 1024 * 1024  # GitHub loads no larger one
+MOST_CODEOWNERS_BYTES = 3 * 1024 * 1024  # GitHub loads no larger file
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class ModelOwnershipByPolicy:
     Attributes:
         logins: people, as GitHub spells them.
         teams: organization/team.
-        place: file and line that say so; "" if nothing does.
+        place: the file and line that say so; "" if there is none.
     """
 
     logins: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class ModelOwnershipByPolicy:
         )
 
     def names_person(self, login: str) -> bool:
-        """Whether a person is named; GitHub ignores case."""
+        """Whether this login is named; GitHub ignores its case."""
         return login.lower() in {name.lower() for name in self.logins}
 
 
@@ -57,10 +57,10 @@ def find_ownership_by_policy(
     path: str | None,
     codeowners: CodeOwnersFile | None,
 ) -> ModelOwnershipByPolicy:
-    """Who owns a model, by what its base commit says.
+    """Finds the owners of a model, according to its base commit.
 
     Args:
-        path: The model's file, where the base commit has it, too.
+        path: The model's file, if the base commit has it, too; else None.
     """
     for entry in reversed(policy.owners):
         if matches.matches_prod_version(entry, model):
@@ -70,16 +70,16 @@ def find_ownership_by_policy(
     line = find_owner_line(read_owner_lines(codeowners.text), path)
     if line is None:
         return ModelOwnershipByPolicy()
-    # An address is no account that could be compared with a login.
+    # An e-mail address is no account, so it cannot be compared with a login.
     accounts = tuple(owner[1:] for owner in line.owners if owner.startswith("@"))
     return ModelOwnershipByPolicy.from_accounts(accounts, f"{codeowners.path} line {line.number}")
 
 
 # Which files prove nothing about the models in them. Pure.
 #
-# CODEOWNERS, `paths` of a policy and comments speak of files, and a pull request chooses in which
-# file a model stands: it can take a model of another team's to a file of its author's. So a file
-# counts for a model that is not new only where the base branch's version is of that model.
+# CODEOWNERS, `paths` of a policy and comments are about files, and a pull request chooses the file
+# of a model: it can move another team's model into a file of its author. So for a model that is not
+# new, a file counts only if the base branch's version of the file has the same model.
 
 
 _SQL_NAME = re.compile(r"\bname\s+([^\s,()]+)", re.IGNORECASE)
@@ -90,18 +90,18 @@ _QUOTES = str.maketrans("", "", "\"`'")
 
 @dataclass(frozen=True)
 class FilesOfOwnedModels:
-    """What is known of the files of a review.
+    """The known facts about the files of a review.
 
     Attributes:
-        new: files that the base branch does not have, and that hold no new model.
-        foreign: models that are not new, with a file whose old version is not theirs.
+        new: files that the base branch does not have, and that contain no new model.
+        foreign: models that are not new, each with a file whose old version had another model.
     """
 
     new: frozenset[str] = frozenset()
     foreign: frozenset[tuple[str, str]] = frozenset()
 
     def has_proof_for(self, model: str | None, path: str | None) -> bool:
-        """Whether a file says anything about a finding on a model, or on no model."""
+        """Whether a file proves anything about a finding on a model, or on no model."""
         if path is None or path in self.new:
             return False
         return model is None or (model, path) not in self.foreign
@@ -110,11 +110,12 @@ class FilesOfOwnedModels:
     def from_models(
         cls, models: Mapping[str, str], before: Mapping[str, str | None], *, new: frozenset[str]
     ) -> FilesOfOwnedModels:
-        """
+        """Finds which files prove nothing about their models.
+
         Args:
             models: the file of each model that is not new.
-            before: the old text of each file that differs; None where it is not to be had.
-            new: as above.
+            before: the old text of each file that differs; None if it is not available.
+            new: see the attribute.
         """
         foreign = {
             (model, path)
@@ -125,10 +126,10 @@ class FilesOfOwnedModels:
 
 
 def does_file_name_owned_model(text: str | None, path: str, model: str) -> bool:
-    """Whether a file names a model as its own, in letters.
+    """Whether the text of a file names a model as its own.
 
-    A name that is made when the file is loaded (a macro, a blueprint) is not seen. Without any, the
-    file's own path names the model, as SQLMesh infers it.
+    It does not see a name that is made when the file is loaded (a macro, a blueprint). If there is
+    no name, the file's own path names the model, as SQLMesh infers it.
     """
     if text is None:
         return False
@@ -144,8 +145,9 @@ def does_file_name_owned_model(text: str | None, path: str, model: str) -> bool:
 
 # Findings that the owner of their model has accepted. Pure.
 #
-# An acceptance is about a rule and a model as it was. It holds as long as that model's fingerprint
-# is the same, whatever else is pushed; and it never covers more than what was seen.
+# An acceptance is about a rule and a model in its current version. It is valid as long as the
+# model's fingerprint is the same, also if other changes are pushed. It never covers more than the
+# owner saw.
 
 
 _HEAVIEST_FIRST: tuple[Severity, ...] = get_args(Severity)
@@ -153,10 +155,10 @@ _HEAVIEST_FIRST: tuple[Severity, ...] = get_args(Severity)
 
 @dataclass(frozen=True)
 class AcceptancesByOwners:
-    """What was accepted, and the models as they are now.
+    """The acceptances, and the current versions of the models.
 
     Attributes:
-        fingerprints: of the changed models; a removed one has none.
+        fingerprints: of the changed models; "removed" for a removed one.
     """
 
     items: tuple[Acceptance, ...] = ()
@@ -169,7 +171,7 @@ class AcceptancesByOwners:
         return cls(tuple(items), list_fingerprints_for_acceptances(changes))
 
     def find_acceptance(self, risk: Risk) -> Acceptance | None:
-        """The acceptance that covers a finding."""
+        """Returns the acceptance that covers a finding; None if there is none."""
         if not may_be_accepted_by_owner(risk):
             return None
         for item in reversed(self.items):
@@ -178,7 +180,7 @@ class AcceptancesByOwners:
         return None
 
     def find_fallen_acceptance(self, risk: Risk) -> Acceptance | None:
-        """One that was about a finding, and is no longer."""
+        """Returns an acceptance that was about a finding but no longer covers it; None if none."""
         if self.find_acceptance(risk) is not None:
             return None
         named = [i for i in self.items if (i.rule, i.model) == (risk.rule, risk.model)]
@@ -195,18 +197,18 @@ class AcceptancesByOwners:
 
 
 def list_fingerprints_for_acceptances(changes: Sequence[Change]) -> dict[str, str]:
-    """What each changed model is now; a removed one is `removed`."""
+    """Returns each changed model's fingerprint; "removed" for a removed model."""
     known = {c.model: c.fingerprint for c in changes if c.fingerprint is not None}
     return known | {c.model: "removed" for c in changes if c.change == "removed"}
 
 
 def may_be_accepted_by_owner(risk: Risk) -> bool:
-    """Whether an owner may accept a finding: it is about a model, and does not block."""
+    """Whether an owner may accept a finding: it has a model, does not block, and is weighable."""
     return risk.model is not None and risk.severity != "blocker" and risk.rule not in UNWEIGHED
 
 
 def mark_accepted_by_owner(risk: Risk, item: Acceptance) -> Risk:
-    """The finding with who accepted it."""
+    """Returns the finding with the owner's acceptance."""
     return risk.model_copy(
         update={
             "weighed": Weighed(

@@ -1,4 +1,4 @@
-"""The policy of a run: the entries of its files, and which findings and models each is about."""
+"""The policy of a run: the entries of its files, and the findings and models that each is about."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ ScopeKey = tuple[tuple[str, ...], tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Policy:
-    """All entries, in the order of the files and of the lines in them.
+    """All entries, in the order of the files and of their lines.
 
     Attributes:
-        listed: the exposures of the files that `exposures` names.
+        listed: the exposures from the files that `exposures` names.
     """
 
     files: tuple[PolicyFile, ...] = ()
@@ -70,12 +70,12 @@ class Policy:
 
     @property
     def header(self) -> str | None:
-        """The team's words above a review; of several files the last that has some counts."""
+        """The team's text above a review; if several files have one, the last counts."""
         return next(filter(None, (file.comment.header for file in reversed(self.files))), None)
 
     @property
     def footer(self) -> str | None:
-        """The team's words below a review."""
+        """The team's text below a review; if several files have one, the last counts."""
         return next(filter(None, (file.comment.footer for file in reversed(self.files))), None)
 
     @property
@@ -93,7 +93,7 @@ class Policy:
 
     @property
     def trusts_writers(self) -> TrustEntry | None:
-        """The entry that makes writers' code on load a note; one file that says `nobody` wins."""
+        """The entry that makes writers' code on load a note; None if any file says `nobody`."""
         if any(entry.code_on_load == "nobody" for entry in self.trust):
             return None
         return next(iter(self.trust), None)
@@ -113,7 +113,7 @@ class Policy:
 
     @property
     def limits(self) -> PolicyLimits:
-        """Of several files the last that sets a limit counts."""
+        """The limits; if several files set one, the last counts."""
         return PolicyLimits().model_copy(
             update=_list_set_limits(file.limits for file in self.files)
         )
@@ -127,12 +127,12 @@ class Policy:
 
     @property
     def personal_schemas(self) -> list[str] | None:
-        """Schemas that may hold personal data; None if no file speaks of them."""
+        """Schemas that may hold personal data; None if no file mentions them."""
         listed = [file.personal_data.schemas for file in self.files if file.personal_data]
         return sorted({name for names in listed for name in names}) if listed else None
 
     def list_scopes(self) -> list[ModelScope]:
-        """What has to be asked of SQLMesh, each question once."""
+        """Lists the questions to SQLMesh, each once."""
         keys = dict.fromkeys(
             key for entry in self.entries if any(key := make_scope_key_of_policy_entry(entry))
         )
@@ -147,9 +147,9 @@ def _list_set_limits(limits: Iterable[PolicyLimits]) -> dict[str, object]:
 
 
 def make_scope_key_of_policy_entry(entry: PolicyEntry) -> ScopeKey:
-    """The models and owners of an entry; two entries with the same ask the same."""
+    """Returns the models and owners of an entry; the same key means the same question."""
     if isinstance(entry, ExposureEntry):
-        return (), ()  # whose `owner` is whom to ask
+        return (), ()  # its `owner` is the person to ask
     models = getattr(entry, "models", None) or ()
     owners = getattr(entry, "owner", None) or ()
     return tuple(models), tuple(owners)
@@ -157,8 +157,10 @@ def make_scope_key_of_policy_entry(entry: PolicyEntry) -> ScopeKey:
 
 @dataclass(frozen=True)
 class PolicyScopeMatches:
-    """What SQLMesh answered: per scope the models that it means, by prod's version of the project
-    and by the pull request's. Nothing matches a scope that was not answered.
+    """SQLMesh's answer: the models that each scope means.
+
+    They are the models in prod's version of the project, and in the pull request's. A scope without
+    an answer matches nothing.
     """
 
     known: Mapping[ScopeKey, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
@@ -167,7 +169,7 @@ class PolicyScopeMatches:
     def from_answers(
         cls, scopes: Sequence[ModelScope], answers: Sequence[ScopedModels]
     ) -> PolicyScopeMatches:
-        if len(scopes) != len(answers):  # whoever answered did not answer what was asked
+        if len(scopes) != len(answers):  # the answer is not for these questions
             return cls()
         return cls(
             {
@@ -180,17 +182,17 @@ class PolicyScopeMatches:
         )
 
     def matches_both_versions(self, entry: PolicyEntry, model: str | None) -> bool:
-        """Whether an entry is about a model by both versions."""
+        """Whether an entry is about a model in both versions."""
         before, after = self._match_versions(entry, model)
         return before and after
 
     def matches_one_version(self, entry: PolicyEntry, model: str | None) -> bool:
-        """Whether it is by one of them."""
+        """Whether an entry is about a model in at least one version."""
         before, after = self._match_versions(entry, model)
         return before or after
 
     def matches_prod_version(self, entry: PolicyEntry, model: str | None) -> bool:
-        """Whether it is by prod's."""
+        """Whether an entry is about a model in prod's version."""
         return self._match_versions(entry, model)[0]
 
     def _match_versions(self, entry: PolicyEntry, model: str | None) -> tuple[bool, bool]:
@@ -209,14 +211,14 @@ def does_policy_entry_name_rule(
 
 
 def is_policy_entry_on_path(entry: ScopedEntry, path: str | None) -> bool:
-    """Whether an entry is about a file, or about none in particular."""
+    """Whether an entry is about a file, or about no file in particular."""
     if not entry.paths:
         return True
     return path is not None and any(fnmatchcase(path, pattern) for pattern in entry.paths)
 
 
 def is_target_of_policy_entry(patterns: Iterable[str], target: Sequence[str]) -> bool:
-    """Whether a table's name, part by part, is one of these: `audit.*` is no `prod.audit.x`."""
+    """Whether a table's name matches one of these, part by part: `audit.*` is no `prod.audit.x`."""
     return any(
         _does_model_pattern_match_parts(pattern.lower().split("."), target) for pattern in patterns
     )
@@ -226,10 +228,10 @@ def _does_model_pattern_match_parts(pattern: Sequence[str], target: Sequence[str
     return len(pattern) == len(target) and all(map(fnmatchcase, target, pattern))
 
 
-# `-- review: ignore[rule] reason` in the SQL of a model: read as text, on both sides of a change.
+# `-- review: ignore[rule] reason` in the SQL of a model: read as text, before and after a change.
 #
-# A comment counts where the base branch has it already. One that a pull request adds would silence
-# that pull request's own alarm, so there it is only reported.
+# A comment counts if the base branch already has it. A comment that a pull request adds would
+# silence that pull request's own alarm, so it is only reported.
 
 
 LONGEST_REASON = 500
@@ -239,11 +241,11 @@ _COMMENT = re.compile(r"--[ \t]*review:[ \t]*ignore\[([^\]\r\n]{0,500})\][ \t:]*
 
 @dataclass(frozen=True)
 class PolicyIgnoreComment:
-    """One rule that a comment names.
+    """One rule that a comment in a file ignores.
 
     Attributes:
-        path, line: where it stands.
-        reason: "" where it gives none, and then it does not count.
+        path, line: its place in the file.
+        reason: "" if it gives none, and then it does not count.
     """
 
     rule: str
@@ -254,18 +256,18 @@ class PolicyIgnoreComment:
 
 @dataclass(frozen=True)
 class PolicyIgnoreComments:
-    """Of the files of a change: what counts, and what is new.
+    """The comments in a change's files: those that count, and those that are new.
 
     Attributes:
-        counting: stand on both sides.
-        added: stand in the pull request's version only.
+        counting: in both versions.
+        added: only in the pull request's version.
     """
 
     counting: tuple[PolicyIgnoreComment, ...] = ()
     added: tuple[PolicyIgnoreComment, ...] = ()
 
     def find_comment(self, rule: str, path: str | None) -> PolicyIgnoreComment | None:
-        """The comment that takes this rule's findings in a file out of the decision."""
+        """Returns the comment that makes this rule's findings in a file not count; None if none."""
         for item in self.counting:
             if item.rule == rule and item.path == path:
                 return item
@@ -273,7 +275,7 @@ class PolicyIgnoreComments:
 
 
 def find_ignore_comments_for_policy(text: str | None, path: str) -> Iterator[PolicyIgnoreComment]:
-    """The comments of a file; none if there is no file."""
+    """Yields the ignore comments of a file; none if there is no file."""
     for match in islice(_COMMENT.finditer(text or ""), MOST_IN_A_FILE):
         line = (text or "").count("\n", 0, match.start()) + 1
         reason = "".join(c if c.isprintable() else " " for c in match[2]).strip()
@@ -285,11 +287,11 @@ def find_ignore_comments_for_policy(text: str | None, path: str) -> Iterator[Pol
 def compare_ignore_comments_for_policy(
     files: Sequence[tuple[str, str | None, str | None]], rules: Container[str]
 ) -> PolicyIgnoreComments:
-    """What counts of the comments in some files, and what a pull request adds.
+    """Returns which comments in some files count, and which the pull request adds.
 
     Args:
-        files: path, and the text before and after the change; None if there is no such file.
-        rules: all that there are.
+        files: path, text before, and text after the change; None if there is no such file.
+        rules: the ids of all rules.
     """
     counting: list[PolicyIgnoreComment] = []
     added: list[PolicyIgnoreComment] = []
@@ -308,14 +310,14 @@ def compare_ignore_comments_for_policy(
 
 
 def may_ignore_comment_count(item: PolicyIgnoreComment, rules: Container[str]) -> bool:
-    """Whether a comment can take anything out of a decision, once the base branch has it."""
+    """Whether a comment can make a finding not count, once the base branch has it."""
     return explain_why_ignore_comment_never_counts(item, rules) is None
 
 
 def explain_why_ignore_comment_never_counts(
     item: PolicyIgnoreComment, rules: Container[str]
 ) -> str | None:
-    """Why a comment will never count, as the end of a sentence; None where it will."""
+    """Says why a comment will never count, as the end of a sentence; None if it can."""
     if not item.reason:
         return "it gives no reason"
     if item.rule not in rules:

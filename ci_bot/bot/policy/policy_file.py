@@ -1,6 +1,4 @@
-"""From the bytes of a policy file to its entries, or to one sentence that says in which line it is
-wrong.
-"""
+"""Reads the bytes of a policy file: into its entries, or one sentence with the wrong lines."""
 
 from __future__ import annotations
 
@@ -25,12 +23,12 @@ from ci_bot.yaml_reader import PositionedDocument, UnfitYaml, YamlPlace, read_pl
 
 FILE_NAME = ".sqlmesh-review.yaml"
 MOST_POLICY_BYTES = 64 * 1024
-# An ignore without an end in sight is a rule that is off.
+# An ignore without a near end would be the same as a rule that is off.
 LONGEST_IGNORE = timedelta(days=366)
 _MOST_SHOWN = 5
 _HINT = "`ci-bot policy check` reads it on a laptop; docs/policy.md has every key."
 
-# What pydantic's words for these would say to somebody who writes YAML.
+# For people who write YAML, in place of pydantic's own texts.
 _EXPECTED = {
     "list_type": "a list",
     "string_type": "text",
@@ -49,20 +47,20 @@ Problem = tuple[int, str]
 
 
 class UnfitPolicy(BadInput):
-    """A policy file that cannot be used: exit 2, with the line."""
+    """The error for a policy file that cannot be used: exit 2, with the line."""
 
     reason_code = "bad_policy"
 
 
 def read_policy(content: bytes, *, path: str, rules: Collection[str], today: date) -> PolicyFile:
-    """The entries of a file, each with its line.
+    """Reads the entries of a file, each with its line.
 
     Args:
         path: Relative to the repository, for messages.
-        rules: Every rule that there is.
+        rules: The ids of all rules.
 
     Raises:
-        UnfitPolicy: it cannot be read, or says something that nothing here understands.
+        UnfitPolicy: it cannot be read, or has a key or value that is not known.
     """
     text = decode_policy_file(content, path)
     try:
@@ -99,7 +97,7 @@ def read_policy(content: bytes, *, path: str, rules: Collection[str], today: dat
 
 
 def make_unfit_policy(path: str, problems: Iterable[Problem]) -> UnfitPolicy:
-    """The failure about some problems of a file."""
+    """Makes the error about some problems of a file."""
     every = sorted(set(problems))
     listed = "; ".join(f"line {line}: {text}" for line, text in every[:_MOST_SHOWN])
     more = len(every) - _MOST_SHOWN
@@ -112,10 +110,10 @@ def make_unfit_policy(path: str, problems: Iterable[Problem]) -> UnfitPolicy:
 
 
 def decode_policy_file(content: bytes, path: str, *, at_most: int = MOST_POLICY_BYTES) -> str:
-    """A file as text.
+    """Returns a file as text.
 
     Raises:
-        UnfitPolicy: it is too large, or no UTF-8.
+        UnfitPolicy: it is too large, or not UTF-8.
     """
     if len(content) > at_most:
         fault = f"it has more than {at_most // 1024:,} KiB, which no policy needs"
@@ -128,7 +126,7 @@ def decode_policy_file(content: bytes, path: str, *, at_most: int = MOST_POLICY_
 
 
 def list_policy_problems(error: ValidationError, lines: PositionedDocument) -> Iterator[Problem]:
-    """What does not fit, each with its line."""
+    """Yields what does not fit, each with its line."""
     for item in error.errors(include_url=False):
         place: YamlPlace = tuple(item["loc"])
         yield lines.find_line_of_part(place), _describe_policy_problem(item, place)
@@ -159,7 +157,7 @@ def _quote_policy_value(value: Any) -> str:
 
 
 def _list_policy_keys_at(place: YamlPlace) -> list[str]:
-    """The keys that are known where the last key of `place` stands."""
+    """Lists the known keys at the place of the last key of `place`."""
     model: type[BaseModel] | None = PolicyFile
     for part in place[:-1]:
         if isinstance(part, str) and model is not None:
@@ -209,7 +207,7 @@ def _describe_wrong_rule(
     if rule not in rules:
         return f"there is no rule {_quote_policy_value(rule)}{_find_near_name(rule, rules)}"
     if isinstance(entry, MessageEntry):
-        return None  # about any rule there may be something to say
+        return None  # a message may be about any rule
     if rule in UNWEIGHED:
         return f"`{rule}` always has its own weight, because {UNWEIGHED[rule]}"
     if isinstance(entry, SeverityEntry) and rule in PROTECTED and entry.severity != "blocker":

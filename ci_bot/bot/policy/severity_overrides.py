@@ -1,7 +1,8 @@
-"""What the findings of a review weigh by a team's policy. Pure.
+"""The weight of a review's findings according to a team's policy. Pure.
 
-A finding becomes lighter only if that is sure: by the policy of the base commit, for models that
-an entry means in prod's version and in the pull request's. Heavier it becomes where one is enough.
+A finding becomes lighter only if that is certain: by the policy of the base commit, for models that
+an entry means in prod's version and in the pull request's. To make it heavier, one of both is
+enough.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.review_report import Risk, Weighed
 
 _HEAVIEST_FIRST: tuple[Severity, ...] = get_args(Severity)
-_EVIDENCE_LENGTH = 4_000  # what the contract holds
+_EVIDENCE_LENGTH = 4_000  # the contract's limit
 
 
 @dataclass(frozen=True)
 class WeighedRisks:
-    """Findings after the policy: those that count, and those that it takes out."""
+    """Findings after the policy: those that count, and those that do not."""
 
     counting: tuple[Risk, ...]
     set_aside: tuple[Risk, ...]
@@ -56,12 +57,12 @@ class WeighedRisks:
 
 @dataclass(frozen=True)
 class ChangeAuthors:
-    """Who wrote a pull request by GitHub's own word, and whether all of them may write.
+    """The authors of a pull request, as GitHub reports them, and whether all of them may write.
 
     Attributes:
         writers: everybody who wrote or committed a part of it, if all of them are trusted.
         commits: how many commits it has.
-        refused_because: why they are not, as a clause; None if they are.
+        refused_because: why they are not all trusted, as a clause; None if they are.
     """
 
     writers: tuple[str, ...] = ()
@@ -71,16 +72,16 @@ class ChangeAuthors:
 
 @dataclass(frozen=True)
 class PolicyWeighing:
-    """What there is to weigh with.
+    """All facts that decide about weights.
 
     Attributes:
-        today: in UTC; the last day of an ignore is a day on which it holds.
-        loosens: whether entries may make anything lighter. Not where the base is a branch that
+        today: in UTC; an ignore is still valid on its last day.
+        loosens: whether entries may make anything lighter; False if the base is a branch that
             anybody can make.
         files: which files prove nothing about their models.
-        comments: of the models' files.
-        acceptances: of the models' owners.
-        authors: who wrote the change; asked for only if an entry of `trust` needs it.
+        comments: the ignore comments in the models' files.
+        acceptances: those of the models' owners.
+        authors: who wrote the change; GitHub is asked only if an entry of `trust` needs it.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -93,7 +94,7 @@ class PolicyWeighing:
     authors: ChangeAuthors = field(default_factory=ChangeAuthors)
 
     def weigh_risks(self, risks: Iterable[Risk]) -> WeighedRisks:
-        """Each finding with the weight that the policy gives it."""
+        """Gives each finding its weight by the policy, and separates those that do not count."""
         counting: list[Risk] = []
         aside: list[Risk] = []
         for risk in risks:
@@ -109,7 +110,7 @@ class PolicyWeighing:
         )
 
     def _with_message(self, risk: Risk) -> Risk:
-        """What the team says to whoever reads it; not by a policy that anybody can write."""
+        """Adds the team's message for readers, unless anybody could have written the policy."""
         if self.loosens:
             for entry in reversed(self.policy.messages):
                 if does_policy_entry_name_rule(entry, risk.rule) and self.is_about(
@@ -137,7 +138,7 @@ class PolicyWeighing:
         return found if item is None else mark_accepted_by_owner(found, item)
 
     def _with_trust(self, risk: Risk) -> Risk:
-        """A note if the policy trusts everybody who wrote the change; else it says why not."""
+        """Makes the finding a note if the policy trusts all authors; otherwise it says why not."""
         entry = self.policy.trusts_writers
         if entry is None or not self.loosens:
             return risk
@@ -193,7 +194,7 @@ class PolicyWeighing:
             lighter = entry.severity == "off" or _is_lighter(entry.severity, risk.severity)
             if EVERY_RULE in entry.rule and not lighter:
                 if self.is_about(entry, risk.model, risk.path):
-                    return risk  # an upper bound, and the finding is below it
+                    return risk  # an upper limit, and the finding is not above it
                 continue
             if lighter and not self._may_be_lighter(entry, risk):
                 continue
@@ -245,14 +246,18 @@ def _make_weighed(
     )
 
 
-# The entries of a policy in words; every name in them stands in code marks.
+# The entries of a policy in words; all names are in code marks.
 
 
 _MOST_SHOWN = 5
 
 
 def describe_policy_entry(entry: PolicyEntry) -> str:  # noqa: PLR0911 - one return per kind of entry
-    """What an entry says, without its reason and without a full stop."""
+    """Describes an entry, without its reason and without a full stop.
+
+    Raises:
+        TypeError: there are no words for this kind of entry.
+    """
     if isinstance(entry, SeverityEntry):
         return (
             f"{describe_findings_of_policy_entry(entry)} weighs "
@@ -281,7 +286,7 @@ def describe_policy_entry(entry: PolicyEntry) -> str:  # noqa: PLR0911 - one ret
 
 
 def describe_findings_of_policy_entry(entry: SeverityEntry | IgnoreEntry | MessageEntry) -> str:
-    """Which findings an entry is about."""
+    """Describes the findings that an entry is about."""
     rules = "every rule" if EVERY_RULE in entry.rule else list_names_in_policy_entry(entry.rule)
     on = f" on {describe_models_of_policy_entry(entry)}" if entry.asks_for_models else ""
     files = f" in {list_names_in_policy_entry(entry.paths)}" if entry.paths else ""
@@ -289,14 +294,14 @@ def describe_findings_of_policy_entry(entry: SeverityEntry | IgnoreEntry | Messa
 
 
 def describe_severity_of_policy_entry(entry: SeverityEntry) -> str:
-    """The severity that an entry gives."""
+    """Describes the severity that an entry gives."""
     if entry.severity == "off":
         return "nothing (off)"
     return f"{'at most ' if EVERY_RULE in entry.rule else ''}{entry.severity}"
 
 
 def describe_statements_of_policy_entry(entry: StatementEntry) -> str:
-    """What statements may do, after "it is allowed" or "it would be allowed"."""
+    """Says what statements may do, to follow "it is allowed" or "it would be allowed"."""
     who = f" by statements of {list_names_in_policy_entry(entry.models)}" if entry.models else ""
     return (
         f"that something {' or '.join(entry.does)} {list_names_in_policy_entry(entry.target)}{who}"
@@ -304,7 +309,7 @@ def describe_statements_of_policy_entry(entry: StatementEntry) -> str:
 
 
 def describe_tolerance_of_policy(entry: DiffEntry) -> str:
-    """The difference that an entry tolerates."""
+    """Describes the difference that an entry tolerates."""
     return (
         f"a data diff of {entry.tolerance:.4%} of the rows of "
         f"{list_names_in_policy_entry(entry.models)}"
@@ -312,12 +317,12 @@ def describe_tolerance_of_policy(entry: DiffEntry) -> str:
 
 
 def describe_accounts_of_policy_entry(entry: OwnerEntry) -> str:
-    """The accounts of an entry."""
+    """Lists the accounts of an entry."""
     return " and ".join(f"`@{name}`" for name in entry.github)
 
 
 def describe_trust_of_policy_entry(entry: TrustEntry) -> str:
-    """Whose code on load is a note by an entry."""
+    """Says whose code on load is a note by an entry."""
     if entry.code_on_load == "nobody":
         return "code that runs on load is trusted of nobody"
     return (
@@ -327,7 +332,7 @@ def describe_trust_of_policy_entry(entry: TrustEntry) -> str:
 
 
 def describe_exposure_policy_entry(entry: ExposureEntry) -> str:
-    """Who reads which models, or which file says so."""
+    """Says who reads which models, or which file lists such readers."""
     owners = " and ".join(quote_exposure(name) for name in entry.owner or ())
     if entry.file is not None:
         clause = f", and asks {owners} where it names nobody on GitHub" if owners else ""
@@ -339,7 +344,7 @@ def describe_exposure_policy_entry(entry: ExposureEntry) -> str:
 
 
 def describe_authors_trusted_by_policy(authors: ChangeAuthors) -> str:
-    """Why the authors of a change are trusted."""
+    """Says why the authors of a change are trusted."""
     one = authors.commits == 1
     commits = "its commit" if one else f"all {authors.commits} commits"
     return (
@@ -354,7 +359,7 @@ def _join_logins(logins: Iterable[str]) -> str:
 
 
 def describe_models_of_policy_entry(entry: PolicyEntry) -> str:
-    """The models of an entry; "" where it is about all."""
+    """Describes the models of an entry; "" if it is about all."""
     selected = getattr(entry, "models", None)
     owner = getattr(entry, "owner", None)
     names = list_names_in_policy_entry(selected) if selected else ""
@@ -363,7 +368,7 @@ def describe_models_of_policy_entry(entry: PolicyEntry) -> str:
 
 
 def list_names_in_policy_entry(names: Iterable[str] | None) -> str:
-    """`a`, `b` and 3 more, in the order of the file."""
+    """Returns "`a`, `b` and 3 more", in the order of the file."""
     every = [f"`{name}`" for name in names or ()]
     rest = len(every) - _MOST_SHOWN
     return ", ".join(every[:_MOST_SHOWN]) + (f" and {rest} more" if rest > 0 else "")

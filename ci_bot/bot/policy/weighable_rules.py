@@ -1,4 +1,4 @@
-"""Which rules there are, and which a policy may not weigh, or in narrow forms only, and why."""
+"""All rules, and which of them a policy may not weigh, or only in narrow forms, and why."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CODE_ON_LOAD = "R12-code-on-load"
 _NO_PLAN = "there is no plan to decide on"
 _NO_CREDENTIALS = "it keeps credentials out of the repository"
 
-# No decision can be made without what these ask for, so nothing in a file can take its place.
+# No decision is possible before these are fixed, so no entry of a file can replace that.
 UNWEIGHED: Mapping[str, str] = {
     "R01-load-failed": _NO_PLAN,
     "R01-plan-failed": _NO_PLAN,
@@ -40,9 +40,9 @@ UNWEIGHED: Mapping[str, str] = {
     "rule-crashed": "a rule has not looked",
 }
 
-# What these stop cannot be taken back: rows of prod, and secrets that others have read. So they are
-# never made lighter as such. For named models or files they can be ignored until a day, and what a
-# statement writes can be allowed by its target.
+# What these rules stop cannot be undone: rows of prod, and secrets that others have read. So an
+# entry never makes them lighter in general. For named models or files they can be ignored until a
+# day, and what a statement writes can be allowed by its target.
 PROTECTED: Mapping[str, str] = {
     "destructive-statement": "it keeps statements from writing what is not the environment's",
     "code-in-sql": "it keeps programs out of Spark",
@@ -55,5 +55,5 @@ PROTECTED: Mapping[str, str] = {
 
 
 def list_rules_that_policy_may_weigh() -> Mapping[str, frozenset[Severity]]:
-    """The rules that a policy may name, with every weight that each may have by itself."""
+    """Returns the rules that a policy may name, each with all weights that it has by default."""
     return {id_: spec.severities for id_, spec in RULES.items()}

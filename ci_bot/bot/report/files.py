@@ -20,18 +20,19 @@ from ci_bot.protocol.base import Contract
 CANNOT_WRITE = "No file can be written to"
 
 Format = Literal["terminal", "markdown", "json"]
-# Called alike after a review and after an apply: an apply's page holds the review, too.
+# The same name after a review and after an apply: an apply's page also holds the review.
 PAGE = "report.html"
 
 
 @dataclass(frozen=True)
 class DocumentTexts:
-    """What makes a document's texts. Each is made when it is written, and then let go.
+    """The makers of a document's texts; each text is made only when it is written, and not kept.
 
     Args:
-        markdown: The complete document as Markdown.
-        page: The pieces of the same as one HTML file, `report.html`; None if there is none.
-        sarif: Its findings as NAME.sarif; None if there are none.
+        markdown: Makes the complete document as Markdown.
+        page: Makes the same as one HTML file, `report.html`, in pieces; gives None if there is
+            none.
+        sarif: Makes its findings as NAME.sarif; gives None if there are none.
     """
 
     markdown: Callable[[], str]
@@ -40,10 +41,12 @@ class DocumentTexts:
 
 
 def write_files(directory: Path, name: str, document: Contract, texts: DocumentTexts) -> None:
-    """Writes NAME.json, NAME.md and the page, all complete, into `directory`, which is created.
+    """Writes NAME.json, NAME.md and, if they exist, NAME.sarif and the page into `directory`.
+
+    It creates the directory. Each file is complete.
 
     Raises:
-        BotError: the directory cannot be written any more; see `check_output`.
+        BotError: a file cannot be written there; `check_output` finds that before anything is done.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -55,10 +58,10 @@ def write_files(directory: Path, name: str, document: Contract, texts: DocumentT
 
 
 def check_output(directory: Path, *, option: str = "--output") -> None:
-    """Tries whether files could be written there, before anything is done. Leaves nothing.
+    """Checks, before anything is done, that files can be written there; leaves no file behind.
 
     Raises:
-        BadInput: it could not.
+        BadInput: no file can be written there.
     """
     try:
         with tempfile.TemporaryDirectory(prefix=".ci-bot-", dir=_find_nearest_directory(directory)):
@@ -74,12 +77,12 @@ def check_output(directory: Path, *, option: str = "--output") -> None:
 def write_within(
     workspace: Path, folder: str, name: str, document: Contract, texts: DocumentTexts
 ) -> str:
-    """The same into `folder` of a workspace whose content is not ours.
+    """Writes the same files into `folder` of a workspace whose content is not ours.
 
-    Nothing that somebody has put there is followed or written through: a link in place of the
-    folder is refused, and files are replaced, not opened. What is written belongs to the owner of
-    the workspace, also if we are root and the workspace is not: the next checkout, as that
-    owner, has to be able to remove it.
+    It never follows or writes through what somebody has put there: it refuses a link in place of
+    the folder, and it replaces files instead of opening them. The new files belong to the owner of
+    the workspace, also if we run as root and the owner is not root: the next checkout runs as that
+    owner and has to be able to remove them.
 
     Returns:
         The SHA-256 of the JSON file, in hexadecimal digits.
@@ -106,7 +109,7 @@ def write_within(
 
 
 def check_within(workspace: Path, folder: str) -> None:
-    """Whether `write_within` may write there, before anything is done.
+    """Checks, before anything is done, that `write_within` may write there.
 
     Raises:
         BadInput: somebody has put something else in place of the folder, or it is not writable.
@@ -123,7 +126,7 @@ def check_within(workspace: Path, folder: str) -> None:
 
 
 def _find_nearest_directory(directory: Path) -> Path:
-    """The directory itself, or the one above it that is there."""
+    """Returns the directory itself, or the nearest one above it that exists."""
     for path in (directory, *directory.parents):
         with suppress(FileNotFoundError, NotADirectoryError):
             path.lstat()
@@ -134,7 +137,7 @@ def _find_nearest_directory(directory: Path) -> Path:
 def _list_report_files(
     name: str, document: Contract, texts: DocumentTexts
 ) -> Iterator[tuple[str, Iterable[bytes]]]:
-    """The files in the order in which they are written; each is made only then."""
+    """Yields each file's name and content, in the order of writing; makes each only when due."""
     yield _name_document(name), chain(document.iterate_parts(indent=2), [b"\n"])
     yield f"{name}.md", [texts.markdown().encode()]
     sarif = texts.sarif()
@@ -152,10 +155,10 @@ def _name_document(name: str) -> str:
 def _replace_report_file(
     place: int, file: str, parts: Iterable[bytes], owner: os.stat_result
 ) -> str:
-    """Puts a new file into the open directory `place`, over whatever has this name.
+    """Puts a new file into the open directory `place`, and replaces any file of this name.
 
     Returns:
-        The SHA-256 of what it holds now.
+        The SHA-256 of its content, in hexadecimal digits.
     """
     written = hashlib.sha256()
     part = f".{file}.part"
@@ -170,7 +173,7 @@ def _replace_report_file(
                 opened.write(content)
         os.rename(part, file, src_dir_fd=place, dst_dir_fd=place)
     except BaseException:
-        # Half of a file is no report, and the folder is uploaded as it is.
+        # The folder is uploaded as it is, so half of a file must not stay in it.
         with suppress(OSError):
             os.unlink(part, dir_fd=place)
         raise
@@ -178,7 +181,7 @@ def _replace_report_file(
 
 
 def _give_to_owner(handle: int, owner: os.stat_result) -> None:
-    """Makes what we have made the owner's; what is somebody else's stays theirs."""
+    """Gives what we have made to the owner; what belongs to somebody else stays theirs."""
     now = os.fstat(handle)
     if os.geteuid() == 0 and now.st_uid == 0 and owner.st_uid != 0:
         os.fchown(handle, owner.st_uid, owner.st_gid)

@@ -1,4 +1,4 @@
-"""Files that travel with the package, and stand at the top level of a checkout."""
+"""Files that travel with the package, and are at the top level of a checkout."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def find_resource(name: str) -> Traversable:
-    """A directory of this installation, `templates` or `examples`."""
+    """Returns the directory `templates` or `examples` of this installation."""
     return find_directory(files("ci_bot"), Path(__file__).parents[3], name)
 
 
 def find_directory(package: Traversable, checkout: Path, name: str) -> Traversable:
-    """The directory inside the installed package, or else the one at the root of a checkout."""
+    """Returns the directory inside the installed package, or else at the root of a checkout."""
     packaged = package / name
     return packaged if packaged.is_dir() else checkout / name

@@ -45,7 +45,7 @@ CHANGES = {
     "metadata": "metadata only",
 }
 
-# The weightiest first.
+# The heaviest first.
 CHANGE_ORDER = ("removed", "direct", "added", "indirect", "metadata")
 
 HOW_CHANGED = {
@@ -92,8 +92,8 @@ KINDS = {
     "CUSTOM": "custom",
 }
 
-# Why there is no plan if SQLMesh was stopped before its end, by reason code. What the project does
-# is then not known: not even whether it loads.
+# Why there is no plan if SQLMesh was stopped before its end, by reason code. Then nothing is known
+# about the project, not even whether it loads.
 CUT_OFF: Mapping[str, str] = {
     **{
         code: OF_THE_BOT[code]
@@ -106,25 +106,31 @@ CUT_OFF: Mapping[str, str] = {
 
 
 def format_number(value: float) -> str:
-    """`value` with thousands separators; one decimal where it is small and not whole."""
+    """Formats a number with thousands separators.
+
+    If it is not whole, it has one decimal, or two digits if it is below 1.
+    """
     if isinstance(value, int) or value == int(value):
         return f"{int(value):,}"
     return f"{value:,.1f}" if abs(value) >= 1 else f"{value:.2g}"
 
 
 def and_more(items: Sequence[object], shown: int, more: int = 0) -> str:
-    """The end of a list that is cut after `shown` items, with `more` that it does not hold."""
+    """Returns the end of a list that is cut after `shown` items: " and 3 more", or "" if not cut.
+
+    `more` counts further items that the list does not hold.
+    """
     rest = max(len(items) - shown, 0) + more
     return f" and {format_number(rest)} more" if rest else ""
 
 
 def format_count(value: int, noun: str) -> str:
-    """ "1 model", "2 models", "0 models"."""
+    """Returns "1 model", "2 models", "0 models"."""
     return f"{format_number(value)} {pluralize(value, noun)}"
 
 
 def describe_askers(logins: Iterable[str]) -> str:
-    """Who asks, each person once: "`@ada` asks", "`@ada`, `@bo` ask"."""
+    """Says who asks, each person once: "`@ada` asks", "`@ada`, `@bo` ask"."""
     people = sorted({f"`@{login}`" for login in logins})
     return f"{', '.join(people)} {'asks' if len(people) == 1 else 'ask'}"
 
@@ -133,7 +139,7 @@ _NOTHING_TO_DO = "nothing to do"
 
 
 def describe_clearing(clears_when: str) -> str:
-    """What ends a finding, as a sentence; empty if nobody has to do anything about it."""
+    """Returns what ends a finding, as a sentence; "" if nobody has to do anything about it."""
     text = clears_when.strip().rstrip(".")
     if text.lower() in ("", _NOTHING_TO_DO):
         return ""
@@ -143,7 +149,7 @@ def describe_clearing(clears_when: str) -> str:
 
 
 def pluralize(value: int, noun: str) -> str:
-    """`noun` in the number that `value` asks for; the last word is the one that changes."""
+    """Returns `noun` in the singular or plural, as `value` needs; only the last word changes."""
     if value == 1:
         return noun
     if noun.endswith(("ch", "sh", "s", "x")):
@@ -154,7 +160,7 @@ def pluralize(value: int, noun: str) -> str:
 
 
 def format_size(value: int) -> str:
-    """Bytes in decimal units: "512 bytes", "1.2 GB"."""
+    """Formats bytes in decimal units: "512 bytes", "1.2 GB"."""
     amount = float(value)
     for unit in _UNITS:
         if amount < _THOUSAND or unit == _UNITS[-1]:
@@ -164,12 +170,12 @@ def format_size(value: int) -> str:
 
 
 def format_money(value: float, currency: str | None = None) -> str:
-    """An amount, with its currency where that was given: "14.20 EUR"."""
+    """Formats an amount, with its currency if one is given: "14.20 EUR"."""
     return f"{value:,.2f} {currency}" if currency else f"{value:,.2f}"
 
 
 def format_percent(rate: float) -> str:
-    """A rate as a percentage; never "100 %" unless it is exactly that, and never "0 %" either."""
+    """Formats a rate as a percentage; "100 %" and "0 %" only if it is exactly that."""
     if rate in (0.0, 1.0):
         return f"{rate:.0%}".replace("%", " %")
     shown = min(max(rate * 100, 0.01), 99.99)
@@ -177,12 +183,12 @@ def format_percent(rate: float) -> str:
 
 
 def parse_moment(timestamp: str) -> datetime:
-    """The time of a contract's timestamp."""
+    """Returns the time of a contract's timestamp, in UTC."""
     return cost.read_time(timestamp).astimezone(timezone.utc)
 
 
 def format_clock(timestamp: str, now: str | None = None) -> str:
-    """ "10:14 UTC" on the day of `now`, otherwise with the date."""
+    """Returns "10:14 UTC" on the day of `now`, otherwise the time with its date."""
     then = parse_moment(timestamp)
     if now is not None and parse_moment(now).date() == then.date():
         return f"{then:%H:%M} UTC"
@@ -190,7 +196,7 @@ def format_clock(timestamp: str, now: str | None = None) -> str:
 
 
 def format_day(timestamp: str) -> str:
-    """The date, with the time of day if that is not midnight."""
+    """Returns the date, with the time of day if that is not midnight."""
     then = parse_moment(timestamp)
     return f"{then:%Y-%m-%d}" if then == _start_of_day(then) else f"{then:%Y-%m-%d %H:%M}"
 
@@ -200,7 +206,7 @@ def _start_of_day(then: datetime) -> datetime:
 
 
 def format_last_day(end: str) -> str:
-    """An exclusive end as the reader counts: the last day that is included, or the moment."""
+    """Formats an exclusive end: the last day that is included, or the moment if not midnight."""
     then = parse_moment(end)
     if then == _start_of_day(then):
         return f"{then - timedelta(days=1):%Y-%m-%d}"
@@ -208,7 +214,7 @@ def format_last_day(end: str) -> str:
 
 
 def format_window(start: str | None, end: str | None) -> str:
-    """ "2024-01-01 → 2024-03-31", both days included; "–" if nothing is bounded."""
+    """Returns "2024-01-01 → 2024-03-31", both days included; "–" if nothing is bounded."""
     if start is None and end is None:
         return "–"
     first = format_day(start) if start else "the beginning"
@@ -218,7 +224,7 @@ def format_window(start: str | None, end: str | None) -> str:
 
 
 def format_covering_window(windows: list[tuple[str | None, str | None]]) -> str | None:
-    """The window that covers all of `windows`; None if none of them is bounded."""
+    """Returns the window that covers all of them; None if none has a start, or none an end."""
     starts = [start for start, _ in windows if start]
     ends = [end for _, end in windows if end]
     if not starts or not ends:
@@ -227,19 +233,19 @@ def format_covering_window(windows: list[tuple[str | None, str | None]]) -> str 
 
 
 def render_text_bar(done: int, total: int, width: int = 24) -> str:
-    """A bar of text for `done` of `total`; full only when all is done."""
+    """Returns a bar of text for `done` of `total`; it is full only if all is done."""
     filled = width if total and done >= total else min(width * done // max(total, 1), width - 1)
     return "█" * filled + "░" * (width - filled)
 
 
-# The plan's options that somebody has said, each with who did.
+# The plan's options that somebody has set, each with who set it.
 
 
 _SHOWN = 8
 
 
 def describe_options(options: Sequence[PlanOption]) -> str | None:
-    """ "`skip-backfill: true` (project's `cicd_bot.skip_pr_backfill`), ..."; None without any."""
+    """Returns "`skip-backfill: true` (project's `cicd_bot.skip_pr_backfill`), ..." or None."""
     chosen = [option for option in options if option.source != "review"]
     if not chosen:
         return None
@@ -251,12 +257,12 @@ def describe_options(options: Sequence[PlanOption]) -> str | None:
 
 
 def describe_option_source(option: PlanOption) -> str:
-    """Who said it, as a part of a sentence."""
+    """Says who set it, as a part of a sentence."""
     return f"project's `{_strip_markup(option.key)}`" if option.key else "input"
 
 
 def find_plan_option(options: Sequence[PlanOption], name: OptionName) -> PlanOption | None:
-    """The option of this name, None if nobody has said it."""
+    """Returns the option of this name; None if nobody set it."""
     return next((option for option in options if option.name == name), None)
 
 
@@ -272,17 +278,17 @@ _CAUSES: dict[WindowCause, str] = {
     "forward_only_plan": "because the whole plan is forward-only",
     "virtual_environment_mode": "because `virtual_environment_mode` is not `full`",
 }
-# Tried: only `start` reaches every model. `preview-start` reaches previews of forward-only models,
-# `min-intervals` all others.
+# Tried: only `start` reaches every model. `preview-start` reaches the previews of forward-only
+# models, and `min-intervals` all other models.
 _WIDER = "to see more, set the input `start` (`--start` on a laptop) of review and apply"
 _MODELS_SHOWN = 3
 
 
 def short_window(window: ShortWindow, environment: str, options: Sequence[PlanOption] = ()) -> str:
-    """ "`pr_7` gets 2024-11-30 only, because forward-only `a` is in the plan; ..."
+    """Returns "`pr_7` gets 2024-11-30 only, because forward-only `a` is in the plan; ...".
 
     Args:
-        options: The plan's options, of which one may be the cause.
+        options: The plan's options; one of them may be the cause.
     """
     if window.start is None and window.end is not None:
         return f"`{environment}` ends with {format_last_day(window.end)}, {_CAUSES['end']}."
@@ -319,9 +325,9 @@ def _describe_start_source(option: PlanOption | None) -> str:
     return f"because the {named} says so"
 
 
-# How names stand in sentences: between backticks, and spelled one way.
+# How names are written in sentences: between backticks, and always spelled the same.
 #
-# SQLMesh quotes each part of a model's name in some messages, and in others none.
+# In some messages SQLMesh quotes each part of a model's name, in others no part.
 
 
 _NAMED = 2
@@ -329,9 +335,10 @@ _QUOTED = re.compile(r"'?((?:\"[^\"`\s]+\"\.){1,3}\"[^\"`\s]+\")'?")
 
 
 def unify_model_names_in_text(text: str, models: Collection[str]) -> str:
-    """`text` in which quoted names of these models are written as everywhere else.
+    """Returns `text` with the quoted names of these models written as everywhere else.
 
-    What is no model of the report stays as it is: a table of the warehouse has no other name.
+    A name that is no model of the report stays as it is: a table of the warehouse has no other
+    name.
     """
 
     def respell_name(found: re.Match[str]) -> str:
@@ -346,7 +353,7 @@ def unify_model_names_in_text(text: str, models: Collection[str]) -> str:
 
 
 def list_names(names: Sequence[str], shown: int = _NAMED) -> str:
-    """ "`a`", "`a` and `b`", "`a`, `b` and 3 more"."""
+    """Returns "`a`", "`a` and `b`", or "`a`, `b` and 3 more"."""
     spans = [quote_name(name) for name in names[:shown]]
     more = len(names) - shown
     if more > 0:
@@ -355,7 +362,7 @@ def list_names(names: Sequence[str], shown: int = _NAMED) -> str:
 
 
 def quote_name(name: str) -> str:
-    """The name between backticks, which it cannot close itself."""
+    """Returns the name between backticks; a backtick in the name becomes an apostrophe."""
     return f"`{name.replace('`', chr(39))}`"
 
 
@@ -366,18 +373,18 @@ MARKS: dict[CheckResult, str] = {"ok": "✅", "warn": "⚠️", "fail": "❌", "
 
 @dataclass(frozen=True)
 class CheckWords:
-    """How a check ended, and a few words about it."""
+    """The result of a check, and a few words about it."""
 
     result: CheckResult
     text: str
 
     def in_comment(self) -> str:
-        """The words behind their mark; a check that did not run has none there."""
+        """Returns the words after their mark; a check that did not run has no mark here."""
         return self.text if self.result == "not_run" else f"{MARKS[self.result]} {self.text}"
 
 
 def describe_tests(check: TestsCheck) -> CheckWords:
-    """How the unit tests ended, with how many of them fail on the base branch, too."""
+    """Says how the unit tests ended, and how many of them also fail on the base branch."""
     amount = format_count(check.run, "unit test")
     if check.status == "passed":
         return CheckWords("ok", amount)
@@ -395,7 +402,7 @@ def describe_tests(check: TestsCheck) -> CheckWords:
 
 
 def describe_lint(check: LintCheck) -> CheckWords:
-    """How the linter ended."""
+    """Says how the linter ended."""
     return {
         "passed": CheckWords("ok", "lint"),
         "failed": CheckWords("fail", format_count(check.errors, "lint error")),

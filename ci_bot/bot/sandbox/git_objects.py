@@ -1,4 +1,4 @@
-"""The content of files in git: read by one process, whatever number of files is asked for."""
+"""The content of files in git: one process reads any number of files."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from ci_bot.protocol.files import POINTER_BYTES, is_file_read_by_a_rule, is_lfs_
 
 SHA = re.compile(r"[0-9a-f]{40}")
 _OBJECT = re.compile(rb"[0-9a-f]{40} (?P<kind>[a-z]+) (?P<size>[0-9]+)")
-# Would end a question, or make it another one; a path from the root begins with neither.
+# They would end a question or change it; a path from the root begins with neither.
 _BREAKS = re.compile(r"[\n\0]|^\.{1,2}(?:/|$)|^$")
 _LINK = "120000"
 
 
 @dataclass(frozen=True)
 class GitBlob:
-    """What a tree holds under a name: the id of the content, and its mode (a link has 120000)."""
+    """An entry of a tree: the id of its content, and its mode (120000 for a link)."""
 
     id: str
     mode: str
 
 
 class GitObjects:
-    """Reads of the objects of one repository."""
+    """Reads the objects of one repository."""
 
     def __init__(self, program: GitProgram) -> None:
         self._program = program
 
     def read_file(self, commit: Sha, path: str, *, at_most: int) -> bytes | None:
-        """A file of a commit; None if there is none, where it is a link, or too large.
+        """Reads a file of a commit; None if it does not exist, is a link, or is too large.
 
         Args:
-            path: relative to the root of the tree, without `.` and `..` in it.
+            path: relative to the root of the tree, without `.` and `..`.
         """
         listed = self._program.run_borrowing(
             ["ls-tree", "-z", check_git_object_id(commit), "--", path]
@@ -57,13 +57,13 @@ class GitObjects:
             return read(words[2])
 
     def has_path(self, commit: Sha, path: str) -> bool:
-        """Whether a commit has anything under this path; the path is that of `file`."""
+        """Whether a commit has anything under this path; for `path` see `read_file`."""
         return bool(
             self._program.run_borrowing(["ls-tree", "-z", check_git_object_id(commit), "--", path])
         )
 
     def read_sizes(self, blobs: Iterable[str]) -> dict[str, int]:
-        """Bytes of each of these blobs, by one process; what the checkout lacks is not in it."""
+        """Returns the bytes of each blob, read by one process, without blobs that are missing."""
         feed = "".join(f"{check_git_object_id(blob)}\n" for blob in dict.fromkeys(blobs)).encode(
             "ascii"
         )
@@ -78,10 +78,10 @@ class GitObjects:
 
     @contextmanager
     def open_contents(self, *, at_most: int) -> Iterator[Callable[[str], bytes | None]]:
-        """What reads blobs, one at a time, through one process.
+        """Opens a reader of blobs, which reads one at a time, through one process.
 
-        A blob comes as a commit holds it, without filters; None if the checkout lacks it, or if it
-        is larger than `at_most` bytes.
+        It returns a blob as a commit has it, without filters; None if the checkout lacks it, or if
+        it is larger than `at_most` bytes.
         """
         with self._open_objects(at_most) as read:
             yield lambda blob: read(check_git_object_id(blob))
@@ -90,9 +90,9 @@ class GitObjects:
     def open_commit_files(
         self, commit: Sha, *, at_most: int
     ) -> Iterator[Callable[[str], bytes | None]]:
-        """The same for files of a commit, by path; of a link it is the name that it leads to.
+        """Opens a reader of a commit's files, by path; for a link it returns the target's name.
 
-        Of a file that is larger it is the first `at_most` bytes and one more.
+        If a file is larger, it returns the first `at_most` bytes and one more.
         """
         begin = check_git_object_id(commit)
         with self._open_objects(at_most, cut=True) as read:
@@ -106,7 +106,7 @@ class GitObjects:
 
             def read_blob(name: str) -> bytes | None:
                 stream.send_line(name)
-                # Of a missing object git answers the name that was asked for, whatever that holds.
+                # For a missing object git answers with the requested name, whatever that contains.
                 header = _OBJECT.fullmatch(stream.read_until(b"\n"))
                 if header is None:
                     return None
@@ -123,13 +123,17 @@ class GitObjects:
 
 
 def check_git_object_id(commit: str) -> str:
-    """`commit`, or the id of any other object, which no option of git can be. Raises BadInput."""
+    """Returns `commit`, or the id of any other object, which can be no option of git.
+
+    Raises:
+        BadInput: it is not 40 hexadecimal digits.
+    """
     if not SHA.fullmatch(commit):
         raise BadInput(f"{commit!r} is not a commit id.", reason_code="bad_commit")
     return commit
 
 
-# Files that git holds, written to disk for the worker to read.
+# Files in git, written to disk for the worker to read.
 
 
 _SUBMODULE = b"160000 "
@@ -139,7 +143,7 @@ _LARGEST_FILLED = 256 * 1024 * 1024
 
 
 class GitTreeExports:
-    """Writes trees. `private` is a directory of the bot alone, for an index of each."""
+    """Writes trees to disk; `private` is a directory only for the bot, for their indexes."""
 
     def __init__(self, program: GitProgram, private: Path, deadline: SandboxDeadline) -> None:
         self._program = program
@@ -151,21 +155,21 @@ class GitTreeExports:
     def export_commit(
         self, commit: Sha, target: Path, *, identity: SandboxIdentity | None
     ) -> list[str]:
-        """Write the files of a commit into the new directory `target`.
+        """Writes the files of a commit into the new directory `target`.
 
-        No filter runs and no attribute leaves a file out, as `git archive` would let them; line
-        endings are those of a checkout. Links that lead out of `target` are dropped. A submodule is
-        written where the checkout's own repository of it holds the commit, and what Git LFS has
-        fetched takes the place of its pointer; `notes` says what could not be had.
+        Unlike with `git archive`, no filter runs and no attribute leaves a file out; line endings
+        are those of a checkout. Links that lead out of `target` are removed. A submodule is written
+        if the checkout's own repository of it has the commit. Content that Git LFS has fetched
+        replaces its pointer. `notes` says what is missing.
 
         Args:
-            identity: Who owns the result.
+            identity: The owner of the result.
 
         Raises:
             BadInput: the checkout lacks the commit.
 
         Returns:
-            The links that were dropped.
+            The removed links.
         """
         index = self._make_index()
         self._program.run_borrowing(["read-tree", check_git_object_id(commit)], extra=index)
@@ -175,7 +179,7 @@ class GitTreeExports:
     def export_blobs(
         self, files: Mapping[str, GitBlob], target: Path, *, identity: SandboxIdentity | None
     ) -> list[str]:
-        """The same for some blobs, by the path that each gets."""
+        """Writes some blobs, as `export_commit` does, each to its path."""
         index = self._make_index()
         lines = [
             f"{blob.mode} {check_git_object_id(blob.id)}\t{path}\0" for path, blob in files.items()
@@ -185,7 +189,7 @@ class GitTreeExports:
         return self._check_out(index, target, identity)
 
     def _make_index(self) -> dict[str, str]:
-        """An empty index of its own, as a variable for git."""
+        """Returns git's variable for a new, empty index."""
         self._indexes += 1
         return {"GIT_INDEX_FILE": str(self._private / f"index-{self._indexes}")}
 
@@ -214,7 +218,7 @@ class GitTreeExports:
             commit, path = facts.split(b" ")[1].decode("ascii"), os.fsdecode(name)
             program = self._program.open_submodule(path, number)
             if program is None:
-                continue  # the checkout has none of it either
+                continue  # the checkout has no files of it either
             done = program.try_borrow(["cat-file", "-e", f"{check_git_object_id(commit)}^{{tree}}"])
             if done.returncode != 0:
                 self.notes.append(
@@ -227,12 +231,12 @@ class GitTreeExports:
             if place.is_dir():
                 place.rmdir()
             inner = GitTreeExports(program, program.private_directory, self._deadline)
-            # Whom it belongs to is said of the whole tree in the end.
+            # The owner is set for the whole tree at the end.
             inner.export_commit(commit, place, identity=None)
             self.notes += inner.notes
 
     def _fill_lfs_pointers(self, target: Path) -> None:
-        """Puts what Git LFS has fetched in the place of its pointers; git ran no filter here."""
+        """Replaces pointers by contents that Git LFS has fetched; git ran no filter here."""
         store = self._program.lfs_store
         if store is None:
             return
@@ -259,7 +263,7 @@ class GitTreeExports:
 
 
 def _read_git_lfs_pointer(path: Path) -> str | None:
-    """The id of the content that a file points at; None if it is no pointer of Git LFS."""
+    """Returns the id of the content to which a file points; None if it is no pointer of Git LFS."""
     try:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode) or status.st_size >= POINTER_BYTES:

@@ -1,10 +1,10 @@
-"""Running git on foreign ground.
+"""Runs git in a checkout that is not trusted.
 
 A checkout's `.git/config` can name programs (fsmonitor, hooks, filters, ssh, diff drivers) that git
 starts as the user who runs it, and that user is root here. So the checkout's own configuration is
-used only for finding things out about it; commits and files are read through an empty
-repository of ours that only borrows the checkout's objects. There is no configured program in it,
-no filter, and no server from which a missing object would be fetched.
+used only to find facts about it. Commits and files are read through an empty repository of ours
+that borrows only the checkout's objects. It has no configured program, no filter, and no server
+from which git would fetch a missing object.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from ci_bot.errors import FULL_DISK_HINT, BadInput
 
 NO_GIT = "There is no git program."
 
-# A git process that answers while it runs: read in pieces, and not waited for beyond a deadline.
+# A git process that answers while it runs: it is read in pieces, and never waited for after a
+# deadline.
 #
-# One process serves any number of questions. What `subprocess.run` does is made for one answer
+# One process answers any number of questions. `subprocess.run` is for one answer that fits into
+# memory.
 # that fits into memory.
 
 
@@ -34,15 +36,15 @@ DOING = "while git read the checkout"
 
 
 class GitStreamEnded(Exception):
-    """Git said less than it had to: it failed, or the repository is broken."""
+    """The error if git's answer is incomplete: it failed, or the repository is broken."""
 
 
 class GitStream:
     """One running git process.
 
     Args:
-        process: With pipes for its input and output.
-        deadline: Bounds every wait for it.
+        process: A process with pipes for its input and output.
+        deadline: Limits every wait for it.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], deadline: SandboxDeadline) -> None:
@@ -56,10 +58,10 @@ class GitStream:
         self._selector.register(self._output, selectors.EVENT_READ)
 
     def send_line(self, line: str) -> None:
-        """Sends one question. Its answer has to be read before the next one is asked.
+        """Sends one question. Read its answer before you send the next one.
 
         Raises:
-            GitStreamEnded: git has ended, and nobody hears the question.
+            GitStreamEnded: git has ended, and cannot receive the question.
         """
         try:
             self._input.write(line.encode("utf-8", "surrogateescape") + b"\n")
@@ -68,10 +70,10 @@ class GitStream:
             raise GitStreamEnded from None
 
     def read_until(self, mark: bytes) -> bytes:
-        """What comes before the next `mark`, which is taken away, too.
+        """Returns the bytes before the next `mark`, and drops the mark.
 
         Raises:
-            GitStreamEnded: there is no mark any more.
+            GitStreamEnded: there is no further mark.
         """
         seen = 0
         while (found := self._held.find(mark, seen)) < 0:
@@ -80,10 +82,10 @@ class GitStream:
         return self._take_bytes(found, drop=len(mark))
 
     def read_parts(self, mark: bytes) -> Iterator[bytes]:
-        """Everything up to the end, in parts that `mark` ends.
+        """Yields all bytes up to the end, in parts that end with `mark`.
 
         Raises:
-            GitStreamEnded: it was not all, because git failed.
+            GitStreamEnded: the output is incomplete, because git failed.
         """
         while True:
             *whole, rest = bytes(self._held).split(mark)
@@ -97,13 +99,13 @@ class GitStream:
             raise GitStreamEnded
 
     def read_exactly(self, count: int) -> bytes:
-        """The next `count` bytes."""
+        """Returns the next `count` bytes."""
         while len(self._held) < count:
             self._read_more()
         return self._take_bytes(count)
 
     def skip_bytes(self, count: int) -> None:
-        """Throws the next `count` bytes away, holding no more than a piece of them."""
+        """Drops the next `count` bytes, and holds only a piece of them at a time."""
         while count > len(self._held):
             count -= len(self._held)
             self._held.clear()
@@ -131,7 +133,7 @@ class GitStream:
 def stream_git_command(
     command: Sequence[str], *, environment: Mapping[str, str], deadline: SandboxDeadline
 ) -> Iterator[GitStream]:
-    """Runs a git command that is read while it runs; it is gone afterwards, finished or not.
+    """Runs a git command that is read while it runs; it is killed at the end, finished or not.
 
     Raises:
         FileNotFoundError: there is no git program.
@@ -159,13 +161,13 @@ _HINT = "Set `fetch-depth: 2` and no `filter:` in the `with:` of actions/checkou
 
 
 class GitProgram:
-    """git with an environment of its own, and for most commands a repository of its own.
+    """git with its own environment and, for most commands, an empty repository of ours.
 
     Args:
         checkout: The checkout's root (the directory that has `.git`).
-        private: A directory of the bot alone, for the borrowing repository.
+        private: A directory only for the bot, for the borrowing repository.
         executable: The git program.
-        deadline: What bounds every wait for git.
+        deadline: Limits every wait for git.
     """
 
     def __init__(
@@ -194,10 +196,10 @@ class GitProgram:
         }
 
     def open_submodule(self, path: str, number: int) -> GitProgram | None:
-        """The same for a submodule that is checked out; None if it is not.
+        """Makes the same for a submodule that is checked out; None if it is not.
 
-        A path that leads through a link is none: the tree that names it may not be the one that is
-        checked out.
+        A path through a link gives None: the tree that names it may not be the one that is checked
+        out.
         """
         place = self.checkout / path
         if place.resolve() != place or not (place / ".git").exists():
@@ -208,7 +210,7 @@ class GitProgram:
 
     @cached_property
     def lfs_store(self) -> Path | None:
-        """Where Git LFS keeps the contents that it has fetched; None if there is none."""
+        """The directory of the contents that Git LFS has fetched; None if there is none."""
         done = self.run_inside(["rev-parse", "--path-format=absolute", "--git-common-dir"])
         if done.returncode != 0:
             return None
@@ -219,11 +221,11 @@ class GitProgram:
 
     @property
     def private_directory(self) -> Path:
-        """A directory of the bot alone."""
+        """A directory only for the bot."""
         return self._private
 
     def read_own_config(self, arguments: Sequence[str]) -> str:
-        """The checkout's own configuration file, read as a file: nothing it names is followed."""
+        """Reads the checkout's own configuration as a file, without following what it names."""
         done = self.run_inside(["rev-parse", "--path-format=absolute", "--git-common-dir"])
         path = Path(done.stdout.decode("utf-8", "surrogateescape").strip()) / "config"
         if done.returncode != 0 or not path.is_file():
@@ -265,15 +267,15 @@ class GitProgram:
 
     @cached_property
     def _borrowing_variables(self) -> dict[str, str]:
-        """Makes the borrowing repository; the variable that lends it the checkout's objects."""
+        """Variables for git to read the checkout's objects; made with the borrowing repository."""
         self._run_git(["init", "--quiet", "--bare", "--template=", str(self._borrowing)])
         return {"GIT_OBJECT_DIRECTORY": str(self.locate_inside("objects"))}
 
     def add_object_directory(self, more: Path) -> dict[str, str]:
-        """From now on objects are read from this directory, too.
+        """Makes git read objects from this directory, too, from now on.
 
         Returns:
-            The variables with which a git writes there, and reads the checkout's beside them.
+            The variables with which git writes there and also reads the checkout's objects.
         """
         checkout = self._borrowing_variables["GIT_OBJECT_DIRECTORY"]
         self._borrowing_variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quote_path(str(more))
@@ -283,19 +285,19 @@ class GitProgram:
         }
 
     def locate_inside(self, name: str) -> Path:
-        """Where the checkout's repository keeps its `index`, its `objects`, and so on."""
+        """Returns where the checkout's repository has its `index`, its `objects`, and so on."""
         found = self.run_inside(["rev-parse", "--path-format=absolute", "--git-path", name])
         return Path(found.stdout.decode("utf-8", "surrogateescape").rstrip("\n"))
 
     def run_as_user(
         self, arguments: Sequence[str], environment: Mapping[str, str], *, feed: bytes = b""
     ) -> subprocess.CompletedProcess[bytes]:
-        """git as the user runs it, with all that their configuration names: see `working_tree`."""
+        """Runs git as the user does, with all that their configuration names."""
         return self._run_git(["-C", str(self.checkout), *arguments], feed=feed, only=environment)
 
     @contextmanager
     def open_stream(self, arguments: Sequence[str]) -> Iterator[GitStream]:
-        """A git process over the borrowed objects that is read while it runs."""
+        """Opens a git process over the borrowed objects that is read while it runs."""
         command = [self._git, f"--git-dir={self._borrowing}", *arguments]
         environment = {**self._environment, **self._borrowing_variables}
         try:
@@ -307,7 +309,7 @@ class GitProgram:
             raise self._make_unreadable_error("") from None
 
     def run_inside(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
-        """Only for `rev-parse`, which starts no program whatever the configuration says."""
+        """Runs git in the checkout; only for `rev-parse`, which starts no configured program."""
         safe = ["-c", f"safe.directory={self.checkout}", "-c", "core.fsmonitor=false"]
         return self._run_git(
             [*safe, "-c", f"core.hooksPath={os.devnull}", "-C", str(self.checkout), *arguments]
@@ -339,7 +341,7 @@ class GitProgram:
 
 
 def _quote_path(path: str) -> str:
-    """A path for a variable that holds several, as git reads it: quoted where it has to be."""
+    """Quotes a path, if needed, for a variable with several paths, as git reads it."""
     if os.pathsep not in path and not path.startswith('"'):
         return path
     escaped = path.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,7 +1,7 @@
-"""What the bot reads from git, before anything of the project is loaded.
+"""What the bot reads from git before anything of the project is loaded.
 
-How git is run on a checkout that may be hostile is `git_program`'s. The number of processes does
-not grow with what is read: many questions go to one.
+`git_program` runs git safely in a checkout that may be hostile. The number of processes does not
+grow with the number of reads: one process answers many questions.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from ci_bot.protocol.base import Sha
 from ci_bot.protocol.files import LARGEST_FILE_BYTES
 from ci_bot.redaction import quote_value
 
-# What lies in a laptop's checkout and is not committed yet, as a tree that can be compared.
+# What is in a laptop's checkout and not committed yet, as a tree that can be compared.
 #
-# A review plans the files as they lie there, so the rules on changed files have to see the same
-# ones. Nothing is written to the checkout: git works on a copy of its index, and new content goes
-# to a directory of ours. Unlike all other reads this runs git with the user's own configuration,
-# because only that knows which files are ignored and how content is filtered; so it is for
-# checkouts of the user's own, in which they run git themselves.
+# A review plans the files as they are in the directory, so the rules on changed files have to see
+# the same ones. Nothing is written to the checkout: git works on a copy of its index, and new
+# content goes to a directory of ours. Unlike all other reads, this one runs git with the user's own
+# configuration, because only that knows which files are ignored and how content is filtered. So it
+# is only for a user's own checkout, in which they run git themselves.
 
 
-# Of the index as the user keeps it: what would be looked for, or written, beside it.
+# Settings of the index that would make git search, or write, beside it.
 _PLAIN = ("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false")
 _UNCOMMITTED = ("ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard")
 _UNTRACKED = b"? "
@@ -46,10 +46,10 @@ _ENVIRONMENT = re.compile(rb"(?:.*/)?\.env(?:\..*)?")
 
 
 class GitWorkingTree:
-    """The files of a checkout as they lie there.
+    """The files of a checkout as they are in the directory.
 
     Args:
-        private: A directory of the bot alone.
+        private: A directory only for the bot.
     """
 
     def __init__(self, program: GitProgram, private: Path) -> None:
@@ -58,17 +58,16 @@ class GitWorkingTree:
         self._objects = private / "working.objects"
 
     def write_tree(self, environ: Mapping[str, str]) -> str | None:
-        """The id of a tree with tracked and untracked files, without those that git ignores.
+        """Writes a tree of tracked and untracked files, without ignored ones, and returns its id.
 
-        Of the untracked files those are not in it that no rule would read, because they are too
-        large, and the environment's own (`.env`), which are there to stay out of git.
+        Two kinds of untracked files are left out: those that no rule would read, because they are
+        too large, and environment files (`.env`), which are meant to stay out of git.
 
         Args:
             environ: The user's own environment.
 
         Returns:
-            None where git cannot make one (in the middle of a merge, or a file that it cannot
-            read).
+            None if git cannot make a tree (during a merge, or if it cannot read a file).
         """
         variables = self._choose_git_variables(environ)
         listed = self._program.run_as_user([*_PLAIN, *_UNCOMMITTED], variables)
@@ -90,17 +89,17 @@ class GitWorkingTree:
                 yield path
 
     def _would_be_added(self, path: bytes) -> bool:
-        # What ends like a directory is a repository of its own.
+        # A path that ends with a slash is a repository of its own.
         if path.endswith(b"/") or _ENVIRONMENT.fullmatch(path):
             return False
         try:
             full = os.path.join(os.fsencode(self._program.checkout), path)  # noqa: PTH118 - bytes
             return os.lstat(full).st_size <= LARGEST_FILE_BYTES
         except OSError:
-            return False  # it went while we were looking
+            return False  # it was deleted meanwhile
 
     def _choose_git_variables(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """The user's own; git's are ours: a hook has those of the repository that it runs in."""
+        """Returns the user's variables, but our own for git: a hook has those of its repository."""
         self._objects.mkdir(parents=True, exist_ok=True)
         index = self._program.locate_inside("index")
         if index.is_file():
@@ -114,14 +113,14 @@ class GitWorkingTree:
         }
 
 
-# Every one of them is named in memory and in the question to the worker.
+# Each changed file is in memory, and in the request to the worker.
 MOST_CHANGED_FILES = 100_000
 _BRANCH = "refs/heads/"
 _ORIGIN_HEAD = "origin/HEAD"
 _USUAL = ("main", "master")
 
 _NO_MODE, _SUBMODULE, _LINK = "000000", "160000", "120000"
-# What stands for bytes that are no UTF-8.
+# The replacement for bytes that are no UTF-8.
 _REPLACED = "\ufffd"
 
 
@@ -131,7 +130,7 @@ class GitFile:
 
     Attributes:
         status: git's letter (A, D, M, T); a rename is a D and an A.
-        before, after: the content on either side; None if that side has none, or a submodule.
+        before, after: the content in each version; None if there is none, or for a submodule.
     """
 
     status: str
@@ -142,11 +141,11 @@ class GitFile:
 
 @dataclass(frozen=True)
 class FilesMissingInGit:
-    """What a commit has and its checkout has not.
+    """Files and submodules that a commit has and its checkout lacks.
 
     Attributes:
-        files: not written, as a sparse checkout leaves them out.
-        submodules: directories that are empty because nobody has checked the submodule out.
+        files: files that are not written, as with a sparse checkout.
+        submodules: directories that are empty, because the submodule is not checked out.
     """
 
     files: tuple[str, ...] = ()
@@ -154,17 +153,17 @@ class FilesMissingInGit:
 
 
 class GitRepository:
-    """Reads of one checkout.
+    """Reads from one checkout.
 
     Args:
         checkout: Its root (the directory that has `.git`).
-        private: A directory of the bot alone, for the borrowing repository and its index.
+        private: A directory only for the bot, for the borrowing repository and its index.
         executable: The git program.
-        deadline: What bounds every wait for git, which raises TimedOut then.
+        deadline: Limits every wait for git.
 
     Attributes:
-        objects: The content of files, by their ids and by their paths.
-        exports: The same, written to disk.
+        objects: The content of files, by id and by path.
+        exports: The same content, written to disk.
         working: What is not committed yet, on a laptop.
     """
 
@@ -186,20 +185,24 @@ class GitRepository:
         self.working = GitWorkingTree(self._program, private)
 
     def read_head(self) -> Sha:
-        """The commit that is checked out."""
+        """Returns the commit that is checked out.
+
+        Raises:
+            BadInput: there is no commit.
+        """
         return self._resolve_commit("HEAD")
 
     def read_branch(self) -> str | None:
-        """The branch that is checked out; None if it is a commit alone, or nothing."""
+        """Returns the branch that is checked out; None if there is only a commit, or nothing."""
         done = self._program.run_inside(["rev-parse", "--quiet", "--symbolic-full-name", "HEAD"])
         name = done.stdout.decode("utf-8", "replace").strip()
         return name.removeprefix(_BRANCH) if name.startswith(_BRANCH) else None
 
     def resolve_revision(self, revision: str) -> Sha:
-        """The commit that a branch, tag or abbreviation names, for use on a laptop.
+        """Returns the commit of a branch, tag or abbreviation, for use on a laptop.
 
         Raises:
-            BadInput: There is no such commit, or the text looks like an option.
+            BadInput: there is no such commit, or the text looks like an option.
         """
         found = None
         if revision.strip() and not revision.startswith("-"):
@@ -216,10 +219,10 @@ class GitRepository:
         return found
 
     def find_default_base(self) -> str | None:
-        """What a branch is usually merged into: `origin/HEAD` knows it where it is set.
+        """Finds the branch into which changes are usually merged: `origin/HEAD` if it is set.
 
         Returns:
-            As git calls it, `origin/main` for example; None if nothing can be taken for it.
+            Its name in git, for example `origin/main`; None if there is no likely one.
         """
         shown = self._program.run_inside(["rev-parse", "--abbrev-ref", _ORIGIN_HEAD])
         named = shown.stdout.decode("utf-8", "replace").strip() if shown.returncode == 0 else ""
@@ -228,25 +231,25 @@ class GitRepository:
         return next((name for name in usual if self._find_commit(name) is not None), None)
 
     def find_fork_point(self, base: Sha, head: Sha) -> Sha:
-        """The commit at which `head` left `base`; `base` itself where they share none here."""
+        """Returns the commit at which `head` left `base`; `base` itself if none is known here."""
         command = ["merge-base", check_git_object_id(base), check_git_object_id(head)]
         done = self._program.try_borrow(command)
         found = done.stdout.decode("ascii", "replace").strip()
         return found if done.returncode == 0 and SHA.fullmatch(found) else base
 
     def list_names(self) -> list[str]:
-        """The names of all branches and tags, also of those that were fetched."""
+        """Lists the names of all branches and tags, also of those that were fetched."""
         kinds = ["--symbolic", "--branches", "--tags", "--remotes"]
         output = self._program.run_inside(["rev-parse", *kinds]).stdout.decode("utf-8", "replace")
         every = output.split()
-        # `main` is what people type where only `origin/main` is there.
+        # People type `main`, also if only `origin/main` exists.
         return list(dict.fromkeys([*every, *(name.partition("/")[2] or name for name in every)]))
 
     def list_parents(self, commit: Sha) -> list[Sha]:
-        """The parents that a commit names, whether or not the checkout has them.
+        """Lists the parents that a commit names, also those that the checkout does not have.
 
         The first parent of GitHub's test merge commit is the base branch, the second the head. A
-        shallow checkout hides them from `git log`, but they stand in the commit itself.
+        shallow checkout hides them from `git log`, but the commit itself names them.
         """
         text = (
             self._program.run_borrowing(["cat-file", "commit", check_git_object_id(commit)])
@@ -256,14 +259,18 @@ class GitRepository:
         return [line[7:] for line in text.splitlines() if line.startswith("parent ")]
 
     def has_commit(self, commit: Sha) -> bool:
-        """Whether the checkout holds `commit` with its files."""
+        """Whether the checkout has `commit` with its files."""
         done = self._program.try_borrow(
             ["cat-file", "-e", f"{check_git_object_id(commit)}^{{tree}}"]
         )
         return done.returncode == 0
 
     def list_files_mentioning(self, commit: Sha, word: str) -> list[str]:
-        """The files of a commit that hold this word, in any case; binary ones too."""
+        """Lists the files of a commit that contain this word, in any case; also binary ones.
+
+        Raises:
+            BadInput: git cannot search the commit.
+        """
         found: list[str] = []
         options = [
             "--text",
@@ -289,9 +296,9 @@ class GitRepository:
     def list_files_with(
         self, commit: Sha, texts: Iterable[str], *, most: int
     ) -> dict[str, GitBlob]:
-        """Files of a commit, `most` at most, that hold one of these texts in a line; no binary one.
+        """Lists a commit's text files, `most` at most, that contain one of these texts in a line.
 
-        The texts may be secrets, so they are given to git on its input and stand in no command.
+        The texts may be secrets, so git gets them on its input and not in a command.
         """
         feed = "\n".join(texts).encode("utf-8", "surrogateescape")
         if not feed:
@@ -325,7 +332,7 @@ class GitRepository:
         return found
 
     def list_missing(self, commit: Sha, directories: Iterable[str]) -> FilesMissingInGit:
-        """What a commit has below some directories and the checkout has not."""
+        """Returns what a commit has below some directories and the checkout lacks."""
         wanted = list(directories)
         paths = [] if "." in wanted else wanted
         listed = self._program.run_borrowing(
@@ -335,7 +342,7 @@ class GitRepository:
         submodules: list[str] = []
         for line in listed.split(b"\0"):
             facts, _, path = line.partition(b"\t")
-            # Not `Path` for each: a repository may have very many files.
+            # No `Path` for each, because a repository may have very many files.
             place = f"{self._program.checkout}/{os.fsdecode(path)}"
             if facts.startswith(_SUBMODULE.encode()):
                 if not any(Path(place).glob("*")):
@@ -345,7 +352,11 @@ class GitRepository:
         return FilesMissingInGit(tuple(files), tuple(submodules))
 
     def require_commit(self, commit: Sha) -> None:
-        """Raise BadInput, with the fix, if `commit` is not in the checkout."""
+        """Checks that the checkout has `commit`.
+
+        Raises:
+            BadInput: it does not; the hint says how to fix it.
+        """
         if not self.has_commit(commit):
             raise BadInput(
                 f"The base commit {commit[:12]} is not in the checkout, so there is nothing to "
@@ -355,10 +366,10 @@ class GitRepository:
             )
 
     def changed_files(self, base: Sha, head: Sha) -> list[GitFile]:
-        """The files in which the trees of two commits differ; renames count as both.
+        """Lists the files that differ between two commits; a rename is a deleted and an added file.
 
         Raises:
-            BadInput: There are more than `MOST_CHANGED_FILES`.
+            BadInput: there are more than `MOST_CHANGED_FILES`.
         """
         options = ["-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id"]
         command = [
@@ -383,7 +394,7 @@ class GitRepository:
         return found
 
     def read_origin(self) -> str | None:
-        """The URL of `origin` without credentials; the owner of environments on a laptop."""
+        """Returns the URL of `origin` without credentials (the owner on a laptop), or None."""
         url = self._program.read_own_config(["--get", "remote.origin.url"]).strip()
         return strip_credentials_of_git_remote(url) if url else None
 
@@ -406,7 +417,7 @@ class GitRepository:
 
 
 def _parse_changed_file(facts: bytes, path: bytes) -> GitFile:
-    """One pair of `diff-tree -z --raw`: `:mode mode id id status`, and the path."""
+    """Parses one pair of `diff-tree -z --raw`: `:mode mode id id status`, and the path."""
     old_mode, new_mode, old, new, status = facts.decode("ascii")[1:].split(" ")
     return GitFile(
         status[:1],
@@ -421,7 +432,7 @@ def _make_git_blob(mode: str, name: str) -> GitBlob | None:
 
 
 def strip_credentials_of_git_remote(url: str) -> str:
-    """A git URL without user and password; `git@host:path` keeps its user, which is no secret."""
+    """Removes user and password from a git URL; keeps the user of `git@host:path`, no secret."""
     parts = urlsplit(url)
     if not parts.scheme or "@" not in parts.netloc or parts.scheme in ("ssh", "git+ssh"):
         return url

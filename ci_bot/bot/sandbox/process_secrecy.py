@@ -1,12 +1,12 @@
-"""What this process holds, out of the reach of other processes of the same user.
+"""Keeps this process's secrets from other processes of the same user.
 
-The kernel shows a process's environment to everybody with its uid, at /proc/PID/environ, and shows
-the memory in which it lay when the process started: a variable that is removed later is still
-there. Its whole memory can be read at /proc/PID/mem. So the values are overwritten where they lie,
-and then the process is made one that nobody of its own uid may look into.
+The kernel shows a process's environment to everybody with its uid, at /proc/PID/environ. It shows
+the memory in which the environment was when the process started, so a variable that is removed
+later is still there. The whole memory can be read at /proc/PID/mem. So this module overwrites the
+values in that memory, and then closes the process to other processes of its uid.
 
-root with CAP_SYS_PTRACE may look into everything. And what the process that started this one holds
-is not ours to change: a shell that was given the token still has it.
+root with CAP_SYS_PTRACE may read everything. And we cannot change what the process that started
+this one holds: a shell that was given the token still has it.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from collections.abc import Iterable, MutableMapping
 from ci_bot.errors import BotError
 
 PR_SET_DUMPABLE = 4
-# A shorter value is no credential, and occurs in others by accident.
+# A shorter value is no credential, and other values contain it by accident.
 _SHORTEST = 8
 
 
 def keep_secrets_of_action(environ: MutableMapping[str, str], names: Iterable[str]) -> None:
-    """Takes credentials out of this process's environment, and closes its memory.
+    """Removes credentials from this process's environment, and closes its memory.
 
-    A program that is started later gets neither, and may itself be looked into again.
+    A program that is started later does not get the credentials, and its own memory is readable
+    again.
 
     Args:
         environ: `os.environ`.
-        names: The variables that hold the credentials. Others that hold one of their values, such
-            as a header with the token in it, go as well.
+        names: The variables with the credentials. Others that contain one of these values, such as
+            a header with the token, are removed as well.
 
     Raises:
         BotError: the kernel refuses.
@@ -51,8 +52,8 @@ def keep_secrets_of_action(environ: MutableMapping[str, str], names: Iterable[st
 
 
 def _overwrite_variables(names: set[bytes]) -> None:
-    """Writes zeros over the values of these variables, in the memory that the kernel shows."""
-    # The C library's own list; what was in it at the start still lies where the kernel put it.
+    """Writes zeros over these variables' values, in the memory that the kernel shows."""
+    # The C library's own list; its entries from the start are still where the kernel put them.
     entries = ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(None), "environ")
     position = 0
     while entries and (address := entries[position]):

@@ -1,8 +1,8 @@
 """An apply: the reviewed plan, and no other, on Spark; and a probe, which builds a part of it.
 
-A probe builds the newest batch of some models, to measure the cost. It runs as an apply does up to
-the plan, under the same lease, and stops before there is an environment. The ledger lists each
-table before it is built, so a cleanup finds it. SQLMesh's state has it, so a later apply reuses it.
+A probe builds the newest batch of some models, to measure the cost. It runs like an apply up to the
+plan, under the same lease, and stops before an environment exists. The ledger lists each table
+before it is built, so a cleanup finds it. SQLMesh's state records it, so a later apply reuses it.
 That apply builds the same plan, because a plan's identity does not depend on the work left.
 """
 
@@ -64,11 +64,11 @@ class ApplyPorts:
 
     Attributes:
         stop: whether the run was asked to stop; checked between batches.
-        choose_java: called before Spark is used, with whether its process is to live for seconds
-            only. A Spark that was started early by the other choice is not used.
+        choose_java: called before Spark is used; its argument is whether Spark's process will live
+            only for seconds. A Spark that was started early for the other case is not used.
         keep: takes the document to answer with if the process dies without an answer.
         last_words: takes a function that makes the document to answer with on a request to stop.
-        at_the_end: takes an action for then, after everything else.
+        at_the_end: takes an action to run at that moment, after everything else.
         pause: waits, in seconds.
     """
 
@@ -83,8 +83,8 @@ class ApplyPorts:
     pause: Callable[[float], None] = time.sleep
 
 
-# From this number of models on, Java's optimizing compiler pays for itself: the overhead of the
-# queries that build, resolve, count and compare 300 models takes minutes, even with little data.
+# From this number of models on, Java's optimizing compiler is worth its time: the queries that
+# build, resolve, count and compare 300 models take minutes, even with little data.
 MANY_MODELS = 100
 _SHOWN = 5
 
@@ -96,15 +96,15 @@ def apply_plan(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:
 
     Raises:
         BadInput: prod does not exist yet, or the project cannot be applied on Spark.
-        Refused: the environment is somebody else's, the plan would write prod, or another run holds
-            the environment.
+        RequestRefused: the environment is somebody else's, the plan would write prod, or another
+            run holds the environment.
         SQLMeshError: the project does not load.
     """
     return run_apply(request, ports, ApplyRun)
 
 
 def run_apply(request: ApplyRequest, ports: ApplyPorts, kind: type[ApplyRun]) -> ApplyDocument:
-    """Opens the project and runs an apply of one kind. Raises as `apply_plan` does.
+    """Opens the project and runs an apply of one kind; raises the errors of `apply_plan`.
 
     Args:
         kind: the whole apply, or a probe.
@@ -238,9 +238,7 @@ class ApplyRun:
         return self.replanning.plan_again()
 
     def _list_lost_views(self, planned: BuiltPlan) -> list[str]:
-        """Lists the views of a promoted environment that are gone from Spark: somebody dropped
-        them.
-        """
+        """Lists the views of a promoted environment that somebody has dropped from Spark."""
         self.ports.choose_java(True)
         self._report_progress("plan", "asking Spark whether its views are there", None, None)
         views = spark_catalog.list_spark_views_of_environment(
@@ -278,7 +276,7 @@ class ApplyRun:
         return self._report_work(lambda: self._build_and_prove(ready, recorder))
 
     def _begin_writing(self, planned: BuiltPlan, recorder: ApplyRecorder, expected: Cost) -> None:
-        """Marks the first write: from here on, every end reports and counts what was built."""
+        """Marks the first write: after it, every document reports and counts what was built."""
         self.report.begin_writing(planned, recorder, expected)
         self.versions = {
             self.names.short_name(snapshot.name): str(snapshot.version)
@@ -289,7 +287,7 @@ class ApplyRun:
         self.ports.at_the_end(lambda: self._record_cost("cancelled"))
 
     def _report_work(self, work: Callable[[], ApplyDocument]) -> ApplyDocument:
-        """Runs `work`, and reports what is built even if it fails."""
+        """Runs `work`; if it fails, returns a document with the built models."""
         try:
             return work()
         except Exception as error:
@@ -330,8 +328,10 @@ class ApplyRun:
             return estimator.estimate_by_runs(work)
 
     def _estimate_merge(self, ready: PlanReadyToApply) -> Cost | None:
-        """Estimates prod's work after a merge, even if the environment builds nothing: a
-        forward-only change may cost only prod's next run. None without a limit on executor hours.
+        """Estimates prod's work after a merge; None without a limit on executor hours.
+
+        It does so even if the environment builds nothing: a forward-only change may cost only
+        prod's next run.
         """
         if self.request.max_executor_hours is None:
             return None
@@ -371,7 +371,7 @@ class ApplyRun:
         """Records the cost of building; only the first call counts.
 
         Args:
-            outcome: How building ended, as far as the promotion does not say it.
+            outcome: How building ended; if the environment was promoted, it is `applied` instead.
         """
         if not self.meter.has_started:
             return
@@ -422,7 +422,7 @@ def apply_probe_of_plan(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocume
     """Builds the newest batches of the reviewed plan, and estimates the cost of all of it.
 
     Raises:
-        BadInput, Refused, SQLMeshError: see `apply_plan.apply_plan`.
+        BadInput, RequestRefused, SQLMeshError: see `apply_plan`.
     """
     return run_apply(request, ports, _ApplyProbeRun)
 

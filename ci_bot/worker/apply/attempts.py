@@ -1,4 +1,4 @@
-"""Building a plan on Spark, and a retry with a fresh plan after a failure that passes by itself."""
+"""Builds a plan on Spark, and retries with a fresh plan after a failure that passes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ci_bot.worker.state_store import LeaseHold, LeaseLostError, Say
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
 
-# A race is lost once or twice; what fails three times has another reason.
+# A race is lost once or twice; if an attempt fails three times, it has another reason.
 MAX_ATTEMPTS = 3
 _CONCURRENT = (
     "concurrent modification",
@@ -66,7 +66,7 @@ class ApplyAttempts:
     """The attempts of one apply; `made` lists them.
 
     Args:
-        repository: The directory that paths in messages are shown relative to.
+        repository: The directory to which paths in messages are relative.
         replan: Makes the same plan again, because a failed one leaves stale intervals on its
             snapshots; raises if the new plan may not be built.
         around_batch: Entered around each batch.
@@ -145,7 +145,7 @@ class ApplyAttempts:
         return {table.shown_name for table in tables}
 
     def _make_final_failure(self, error: Exception, recorder: ApplyRecorder) -> Failure:
-        """Makes the failure without a retry; it names the tables that the first attempt built."""
+        """Makes the failure if a retry is refused; it names the tables of the first attempt."""
         if self._hold.should_stop():
             return self._hold.make_failure()
         failure = make_failure_of_error(error, stage="compare", repository=self._repository)
@@ -230,11 +230,11 @@ def find_reason_to_retry_apply(
 ) -> str | None:
     """Finds why a failure is worth a retry with a fresh plan; None if it is not.
 
+    Two kinds of failure pass without a change: a race in the virtual layer
+    (https://github.com/SQLMesh/sqlmesh/issues/5643) and two writers on one table.
+
     Args:
         tables: The plan's physical tables, as `schema.table`.
-
-    Two kinds of failure pass by themselves: a race in the virtual layer
-    (https://github.com/SQLMesh/sqlmesh/issues/5643) and two writers on one table.
     """
     if isinstance(error, ConflictingPlanError):
         return None

@@ -1,7 +1,7 @@
 """The evidence of an apply: views that resolve, row counts, the diff against prod.
 
- of several pull requests can share the physical view of a preview, and while one of them replaces
-it (Spark drops it and makes it again) it is gone for the others.
+Several pull requests can share the physical view of a preview. While one of them replaces it (Spark
+drops it and makes it again), it is missing for the others.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ Result = TypeVar("Result")
 
 # A diff reads both tables. Larger tables are left out: their diff is a separate job.
 MAX_ROWS = 2_000_000_000
-# Rows of both sides. Beyond this, counting distinct values takes longer than people wait.
+# Rows of both sides together. Above this, counting distinct values takes longer than people wait.
 MAX_ROWS_DISTINCT = 1_000_000
 
 NO_TABLE_DIFF = "The input `table-diff` is false."
 # Each view is a request to the driver and its metastore, and an environment can have thousands.
 RESOLVED_AT_ONCE = 4
-# Each kept view is a plan in the driver's memory: 100 KB and more for a view on views. Spark
-# resolves the others again for each query.
+# Each kept view is a plan in the driver's memory: 100 KB or more for a view on views. Spark
+# resolves the other views again for each query.
 MOST_KEPT = 1_000
 # Hive replaces a view in a fraction of this time.
 PAUSE_SECONDS = 2.0
@@ -257,8 +257,9 @@ def _is_changed_directly_by_apply(planned: BuiltPlan, name: str) -> bool:
 
 
 def _explain_missing_apply_comparison(diffs: Sequence[TableDiff]) -> str | None:
-    """Explains why no model could be compared, if Spark is the reason: it may have died
-    meanwhile.
+    """Explains why no model could be compared, if Spark is the reason; else None.
+
+    Spark may have died meanwhile.
     """
     failed = [why for diff in diffs if (why := diff.skipped_because or "").startswith(FAILED)]
     if not failed or any(diff.compared for diff in diffs):
@@ -320,9 +321,10 @@ def _list_candidates_of_apply_evidence(
 def _map_applied_models_without_data(
     planned: BuiltPlan, stored: Mapping[str, Snapshot]
 ) -> dict[str, str]:
-    """Maps changed models that cannot show the change to the model whose table has no data, because
-    the plan's window holds no whole interval of it. A reader of such a table is computed from
-    nothing.
+    """Maps changed models that cannot show the change to the model whose table has no data.
+
+    That table is empty because the plan's window holds no whole interval of the model. A reader of
+    such a table is computed from no rows.
 
     Args:
         stored: The changed snapshots from the state, with the intervals that were built.
@@ -361,9 +363,7 @@ def _describe_empty_applied_model(name: str, empty: str, names: MessageNames) ->
 def _find_time_window_of_apply_evidence(
     planned: BuiltPlan, new: Snapshot, old: Snapshot | None
 ) -> TimeWindow | None:
-    """Finds the intervals that both sides have, for models that are incremental by time; else
-    None.
-    """
+    """Finds the intervals of both sides, for models that are incremental by time; else None."""
     if old is None or not new.is_model or new.model.time_column is None:
         return None
     held = new.intervals if planned.deployable.is_deployable(new) else new.dev_intervals

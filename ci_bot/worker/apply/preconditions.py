@@ -66,7 +66,7 @@ def check_project_allows_apply(
 
     Raises:
         BadInput: environments of this project could not be removed.
-        Refused: others work in the environment, or it is pinned.
+        RequestRefused: others work in the environment, or it is pinned.
     """
     if context.config.environment_suffix_target is EnvironmentSuffixTarget.CATALOG:
         raise BadInput(
@@ -94,7 +94,7 @@ def check_categories_before_apply(planned: BuiltPlan, names: MessageNames) -> No
     """Checks that every change has a category.
 
     Raises:
-        Refused: SQLMesh would ask a person.
+        RequestRefused: SQLMesh would ask a person.
     """
     if planned.plan.uncategorized:
         waiting = ", ".join(names.short_name(s.name) for s in planned.plan.uncategorized)
@@ -108,11 +108,11 @@ def check_categories_before_apply(planned: BuiltPlan, names: MessageNames) -> No
 def check_work_before_apply(context: Context, planned: BuiltPlan, names: MessageNames) -> None:
     """Checks that the plan's work is on Spark, in the reviewed window, and outside of prod.
 
-    Building the stages changes the plan's snapshots, so compute all that reads those first.
+    To build the stages changes the plan's snapshots, so everything that reads them must come first.
 
     Raises:
         BadInput: another engine would build some of it.
-        Refused: some of it lies outside the window, or in prod.
+        RequestRefused: some of it is outside of the window, or in prod.
     """
     check_engines_before_apply(context, planned, names)
     check_window_before_apply(planned, names)
@@ -124,8 +124,12 @@ def check_work_before_apply(context: Context, planned: BuiltPlan, names: Message
 
 
 def check_engines_before_apply(context: Context, planned: BuiltPlan, names: MessageNames) -> None:
-    """Refuses models of a gateway with another engine: nobody could count, compare or remove their
-    tables.
+    """Refuses models of a gateway with another engine.
+
+    Nobody could count, compare or remove their tables.
+
+    Raises:
+        BadInput: the plan has such models.
     """
     elsewhere = []
     for info in planned.plan.environment.promoted_snapshots:
@@ -146,10 +150,13 @@ def check_engines_before_apply(context: Context, planned: BuiltPlan, names: Mess
 
 
 def check_window_before_apply(planned: BuiltPlan, names: MessageNames) -> None:
-    """Refuses work that lies outside the reviewed window.
+    """Refuses work that is outside of the reviewed window.
 
     An interval is built as a whole, and a window may begin or end in the middle of one, such as a
     month. Every interval that the window touches is inside.
+
+    Raises:
+        RequestRefused: some work is outside.
     """
     window = planned.window
     for item in planned.plan.missing_intervals:
@@ -175,12 +182,12 @@ def check_window_before_apply(planned: BuiltPlan, names: MessageNames) -> None:
 
 
 def check_merges_before_apply(context: Context, planned: BuiltPlan, names: MessageNames) -> None:
-    """Checks that Spark can MERGE into every table that SQLMesh would merge into.
+    """Checks that Spark can MERGE into every table into which SQLMesh would merge.
 
     The running session has the cluster's settings, which the configuration may lack.
 
     Raises:
-        Refused: a later batch, or the next run, would fail.
+        RequestRefused: a later batch, or the next run, would fail.
     """
     merged = [s.model for s in planned.changed_snapshots if s.is_model]
     gateways = list_gateways_of_project(context.config, context.gateway)
@@ -215,7 +222,7 @@ def check_views_before_apply(
     """Checks that every catalog of the environment can hold views.
 
     Raises:
-        BadInput: one does not.
+        BadInput: a catalog cannot hold views.
     """
     views = spark_catalog.list_spark_views_of_environment(context, environment)
     # Spark's own catalog always can.
@@ -284,8 +291,10 @@ class ApplyPlanRepetition:
         progress: Callable[[str, str, int | None, int | None], None],
         list_lost_views: Callable[[BuiltPlan], list[str]],
     ) -> None:
-        """Args:
-        list_lost_views: Lists the views of a promoted environment that Spark lacks.
+        """Takes the parts of an apply.
+
+        Args:
+            list_lost_views: Lists the views of a promoted environment that Spark lacks.
         """
         self._request = request
         self._opened = opened
@@ -366,13 +375,13 @@ class ApplyPlanRepetition:
         return self._report.make_refused_document(failure)
 
     def plan_again(self) -> BuiltPlan:
-        """Makes a fresh plan for a retry: the same one with less work left.
+        """Makes a fresh plan for a retry: the same plan, with less work left.
 
-        The snapshots of a plan that failed carry stale intervals.
+        The snapshots of a failed plan have outdated intervals.
 
         Raises:
             PlanMovedDuringApplyError: it would be a different plan, which nobody has reviewed.
-            Refused: see `check_work_before_apply`.
+            RequestRefused: see `check_work_before_apply`.
         """
         first = self._report.identity
         sqlmesh_compat.forget_cached_sqlmesh_snapshots(self._context)

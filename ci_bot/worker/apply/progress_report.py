@@ -1,4 +1,4 @@
-"""The report of an apply at any moment, because it can end, or be ended, at any moment."""
+"""The report of an apply at any moment, because it can end, or be stopped, at any moment."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _CUT_OFF = frozenset({"cancelled", "stop_requested", "lease_lost", "worker_ended
 
 
 class ApplyProgressReport:
-    """Everything that is known of one apply, and the documents made from it.
+    """All known facts about one apply, and the documents made from them.
 
     Args:
         keep: Takes the document to answer with if this process dies without an answer.
-        started: When it began, by the clock of `opened`.
+        started: When the apply began, by the clock of `opened`.
         attempts: The attempts at building; the caller appends to it.
     """
 
@@ -84,7 +84,7 @@ class ApplyProgressReport:
         self.estimate = estimate
 
     def amend_record(self, look: Callable[[ApplyRecorder], None]) -> None:
-        """Lets `look` add to the record of building; does nothing if none has begun."""
+        """Lets `look` add to the record of building; does nothing if building has not begun."""
         if self._recorder is not None:
             look(self._recorder)
 
@@ -95,7 +95,7 @@ class ApplyProgressReport:
     def report_progress(
         self, phase: str, message: str, done: int | None = None, total: int | None = None
     ) -> None:
-        """Keeps a document of this step, then reports it; from any thread."""
+        """Keeps a document of this step, then reports the step; any thread may call it."""
         if self.has_begun and phase in BUILDING:
             self._step = ApplyStep(
                 phase=phase,
@@ -113,7 +113,7 @@ class ApplyProgressReport:
         self._tell(phase, message, done, total)
 
     def make_document(self, result: Any, **parts: Any) -> ApplyDocument:
-        """Makes a document with the facts known now."""
+        """Makes a document with the facts that are known now."""
         if self._recorder is not None:
             parts = {
                 "models": self.list_built_models(),
@@ -182,7 +182,7 @@ class ApplyProgressReport:
         """Makes the document of an apply that did not complete.
 
         Args:
-            then: A sentence on the next step; None: the usual one.
+            then: A sentence about the next step; None for the usual one.
         """
         stopped = failure.reason_code in ("cancelled", "stop_requested")
         # A batch that was cut off may be partly written; a batch that failed is not.

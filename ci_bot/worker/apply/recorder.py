@@ -45,7 +45,7 @@ class AppliedModelRecord:
 
 
 class ApplyRecorder(NoopConsole):
-    """SQLMesh's console, turned into records and progress lines. Called from several threads."""
+    """SQLMesh's console, turned into records and progress lines; several threads call it."""
 
     def __init__(self, names: MessageNames, progress: ReportBatch) -> None:
         super().__init__()
@@ -147,7 +147,7 @@ class ApplyRecorder(NoopConsole):
             )
             seen: Counter[str] = Counter()
             for outcome in outcomes:
-                # A model can name an audit twice, with other arguments; they keep their order.
+                # A model can name an audit twice, with different arguments; they keep their order.
                 seen[outcome.audit] += 1
                 key = f"{outcome.audit} {seen[outcome.audit]}"
                 record.audits[key] = _merge_audit_of_apply(record.audits.get(key), outcome)
@@ -179,7 +179,7 @@ class ApplyRecorder(NoopConsole):
         )
 
     def list_models_so_far(self) -> list[AppliedModel]:
-        """Lists the models that are partly built or audited, with counts; at any moment."""
+        """Lists the models that are partly built or audited so far, with counts."""
         with self._lock:
             return self._merge_rows(
                 {
@@ -217,8 +217,9 @@ class ApplyRecorder(NoopConsole):
         return sorted(found, key=lambda model: (-model.seconds, model.model))
 
     def count_audits_by_result(self, expected: int) -> AuditTotals:
-        """Counts audits over all models; an expected audit that never ran is `not_run`, not
-        passed.
+        """Counts audits over all models.
+
+        An expected audit that never ran counts as `not_run`, not as passed.
         """
         with self._lock:
             audits = [audit for record in self.models.values() for audit in record.audits.values()]

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class ApplyRecord:
-    """The ledger's row of one apply. It is written under the lease, or not at all."""
+    """The ledger's row of one apply; it is written only under the lease."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class ApplyRecord:
                 Objects that are not made now may belong to someone else later.
 
         Raises:
-            LeaseLostError: the environment is another run's by now; nothing was written.
+            LeaseLostError: another run has the environment by now; nothing was written.
         """
         default_catalog = str(self._context.default_catalog)
         environment = planned.plan.environment
@@ -113,7 +113,7 @@ class ApplyRecord:
     def write_end(self, phase: LedgerPhase) -> None:
         """Records how far the apply got; writes nothing without the lease.
 
-        A state that does not answer must not lose the report; the row is then behind.
+        If the state does not answer, the report must not be lost; then the row is outdated.
         """
         try:
             with self._hold.fence_write():
@@ -215,13 +215,14 @@ class ApplyCostRecord:
         expected: Cost | None,
         wall_seconds: float,
     ) -> ActualCost | None:
-        """Writes the cost into the ledger; returns the cost to report, None if it is unknown or
-        already reported.
+        """Writes the cost into the ledger, and returns it for the report.
+
+        It returns None if the cost is unknown or already reported.
 
         Args:
             models: The models that were built, with their counted rows.
             versions: The snapshot version of each model by name.
-            wall_seconds: How long building took.
+            wall_seconds: The time that building took.
         """
         with self._lock:
             if self._written:
@@ -324,8 +325,9 @@ def _charge_wall_time_of_apply(
     outcome: Outcome,
     at: str,
 ) -> list[RunRow]:
-    """Charges each model its share of the wall time by the seconds of its batches, because models
-    run side by side.
+    """Charges each model a share of the wall time, because models run side by side.
+
+    The share is by the seconds of its batches.
     """
     busy = sum(model.seconds for model in models.values())
     return [

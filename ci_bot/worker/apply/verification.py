@@ -41,8 +41,8 @@ class AppliedEnvironmentVerification:
     """Collects the evidence that an environment is complete, into its report.
 
     Args:
-        looking: Ports for Spark's queries, and the request to stop.
-        count: Records the cost of building after the rows are counted.
+        looking: The ports for Spark's queries, and the request to stop.
+        count: Records the cost of building, after the rows are counted.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class AppliedEnvironmentVerification:
         return failure
 
     def _ask_prod(self) -> None:
-        """Repeats the failed audits on prod; the apply goes on if that fails."""
+        """Repeats the failed audits on prod; if that fails, the apply continues."""
         if not self._ask.table_diff or self._hold.should_stop():
             return
         try:

@@ -1,11 +1,11 @@
 """The data diff between prod and a PR environment: one query over both tables, aggregates only.
 
-`diff_tables` diffs one model, `diff_models` many of them side by side. Everything here but
-`spark_port` is free of PySpark: the SQL is built as text and handed to a port.
+`diff_tables` diffs one model, `diff_models` many of them side by side. Everything here except
+`spark_port` is free of PySpark: the SQL is built as text and given to a port.
 
 The counts are those of SQLMesh's `TableDiff` (sqlmesh/core/table_diff.py), except where that class
-counts something that no table holds. The differences, those of counts each with a test in
-tests/integration/test_data_diff.py:
+counts something that is in no table. The differences are below; each difference in counts has a
+test in tests/integration/test_data_diff.py:
 
 - `rows_prod` and `rows_pr` are the rows of the tables. SQLMesh counts rows of the join, so
   duplicate keys multiply there and rows without a key are left out. Its `s_count` is always
@@ -18,12 +18,12 @@ tests/integration/test_data_diff.py:
   in which NULL is the empty string, a comma within a part shifts the others, and numbers are
   rounded to `decimals` digits.
 - Maps are compared. Spark refuses `=` on them, so SQLMesh fails on such a table.
-- Text and binary outside the key are compared by a 64-bit hash (`carry_value_of_diff`): two that
-  differ count as equal once in 2^64.
-- A column whose type changed is compared after a cast where that makes sense
-  (`align_types_of_diff`) and then counts for `full_match` too. SQLMesh leaves it out.
+- Text and binary outside the key are compared by a 64-bit hash (`carry_value_of_diff`): two
+  different values count as equal once in 2^64.
+- A column whose type changed is compared after a cast if the cast is safe
+  (`align_types_of_diff`), and then counts for `full_match`, too. SQLMesh leaves it out.
 
-SQLMesh lacks `same`, the matched rows that agree without rounding, which a proof needs, and a
+SQLMesh has neither `same` (the matched rows that agree without rounding, which a proof needs) nor a
 profile of both sides for each column that differs.
 """
 

@@ -1,9 +1,9 @@
 """The columns of a comparison: how both sides are paired, and how two values are compared.
 
-Every function on values takes and gives Spark SQL text: the cast, the form in the shuffle, the
-expression. Numbers with a fraction agree when they round to the same DECIMAL(38, decimals), as in
-SQLMesh's `RowDiffMixin._normalize_decimal_value`; numbers within structs, arrays and maps are
-compared exactly, as SQLMesh does.
+Every function on values takes and returns Spark SQL text: the cast, the form in the shuffle, the
+expression. Numbers with a fraction agree if they round to the same DECIMAL(38, decimals), as in
+SQLMesh's `RowDiffMixin._normalize_decimal_value`; numbers in structs, arrays and maps are compared
+exactly, as in SQLMesh.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NESTED = frozenset({"struct", "array", "map"})
 _PLAIN = frozenset({*_WHOLE, *_FLOATING, *_TEXT, *_MOMENTS, "decimal", "boolean", "binary", "void"})
 
 _MAX_DIGITS = 38
-# A different order of summation changes a DOUBLE by far less.
+# A different order of summation changes a DOUBLE by much less.
 _NOISE = "1e-9D"
 
 
@@ -50,7 +50,7 @@ def is_usable_as_diff_key(kind: DiffedSparkType) -> bool:
 
 
 def align_types_of_diff(prod: DiffedSparkType, pr: DiffedSparkType) -> DiffedSparkType | None:
-    """Returns the type in which both sides are compared; None if a comparison would prove nothing.
+    """Returns the type for comparing both sides; None if a comparison would prove nothing.
 
     A changed type is compared only if each value has exactly one form in the wider type: among
     whole numbers, among numbers, among texts, among dates and timestamps, and a whole number or a
@@ -89,8 +89,9 @@ def _find_wider_decimal_of_diff(
 
 
 def cast_value_for_diff(value: str, held: DiffedSparkType, wanted: DiffedSparkType) -> str:
-    """Renders `value` in the type in which it is compared. The casts of `align_types_of_diff` lose
-    nothing.
+    """Renders `value` in the type in which it is compared.
+
+    The casts that `align_types_of_diff` allows lose nothing.
     """
     if held == wanted or (held.name in _TEXT and wanted.name in _TEXT):
         return value
@@ -100,9 +101,9 @@ def cast_value_for_diff(value: str, held: DiffedSparkType, wanted: DiffedSparkTy
 def carry_value_of_diff(value: str, kind: DiffedSparkType) -> str:
     """Renders the form of a value that goes through the shuffle and is compared there.
 
-    Text and binary become their 64-bit hash, because wide text makes a diff slow; two different
-    values share a hash once in 2^64, and NULL has its own. Each map becomes a sorted list of its
-    entries, which Spark can compare.
+    Text and binary become their 64-bit hash, because wide text makes a diff slow. Two different
+    values have the same hash once in 2^64, and NULL has a hash of its own. Each map becomes a
+    sorted list of its entries, which Spark can compare.
     """
     if is_hashed_in_diff(kind):
         return f"XXHASH64({value})"
@@ -115,7 +116,7 @@ def canonicalize_diff_value(value: str, kind: DiffedSparkType, depth: int = 0) -
         return value
     item = f"x{depth}"
     if kind.name == "map":
-        # A key holds no map: Spark does not allow it.
+        # A key contains no map, because Spark does not allow it.
         _, (_, held) = kind.children
         entry = (
             f"NAMED_STRUCT('k', {item}.key, 'v', "
@@ -134,7 +135,7 @@ def canonicalize_diff_value(value: str, kind: DiffedSparkType, depth: int = 0) -
 
 
 def render_diff_values_agree(prod: str, pr: str, kind: DiffedSparkType, decimals: int) -> str:
-    """Renders whether two carried values agree; NULL agrees with NULL only.
+    """Renders whether two carried values agree; NULL agrees only with NULL.
 
     The exact comparison comes first, so the slow rounding runs only for values that differ. It may
     be NULL if that cast overflows, which a filter reads as false. TRY_CAST, because a plain cast
@@ -150,11 +151,10 @@ def render_diff_values_agree(prod: str, pr: str, kind: DiffedSparkType, decimals
 
 
 def render_diff_values_are_same(prod: str, pr: str, kind: DiffedSparkType) -> str:
-    """Renders whether two carried values are the same: as `render_diff_values_agree`, without the
-    rounding.
+    """Renders whether two carried values are the same, without rounding.
 
-    Floating numbers may differ by the noise of another order of summation. `<` and not `<=`, so
-    that infinity is not within the noise of anything.
+    Floating-point numbers may differ by the noise of another order of summation. It uses `<` and
+    not `<=`, so that infinity is not within the noise of any number.
     """
     if kind.name in _FLOATING:
         noise = f"{_NOISE} * GREATEST(ABS({prod}), ABS({pr}))"
@@ -163,8 +163,9 @@ def render_diff_values_are_same(prod: str, pr: str, kind: DiffedSparkType) -> st
 
 
 def is_rounded_in_diff(kind: DiffedSparkType, decimals: int) -> bool:
-    """Whether `render_diff_values_agree` accepts values that `render_diff_values_are_same` does
-    not.
+    """Whether `render_diff_values_agree` rounds values of this type.
+
+    Then it accepts some values that `render_diff_values_are_same` does not.
     """
     return kind.name in _FLOATING or (kind.name == "decimal" and kind.sizes[1] > decimals)
 
@@ -176,8 +177,8 @@ def is_hashed_in_diff(kind: DiffedSparkType) -> bool:
 
 # How the values of a column are distributed: the aggregates, and reading their answer.
 #
-# They count a side's own rows, in the query that compares the sides. Text and binary have nulls and
-# distinct values only, from their hash, and no smallest value: it may be somebody's name.
+# They count a side's own rows, in the query that compares the sides. Text and binary have only
+# nulls and distinct values, from their hash, and no smallest value: it may be somebody's name.
 
 
 _INTEGER_TYPES = frozenset({"tinyint", "smallint", "int", "bigint"})
@@ -257,9 +258,7 @@ _NO_KEY = "The model has no grain and no unique key of columns, so its rows cann
 
 @dataclass(frozen=True)
 class DiffColumnPair:
-    """A column of both sides. `kind` is the type for comparing it, None if it cannot be
-    compared.
-    """
+    """A column of both sides; `kind` is the type for comparing it, or None if Spark cannot."""
 
     prod: str
     pr: str
@@ -275,7 +274,7 @@ class DiffColumnPair:
 
 @dataclass(frozen=True)
 class DiffColumnLayout:
-    """The columns of a comparison, or a sentence on why there can be none."""
+    """The columns of a comparison, or a sentence about why there can be none."""
 
     columns: list[DiffColumnPair] = field(default_factory=list)
     keys: list[DiffColumnPair] = field(default_factory=list)
@@ -344,7 +343,7 @@ def _pair_diff_columns(prod: Columns, pr: Columns) -> tuple[list[DiffColumnPair]
 
 
 def _pick_diff_column_by_name(name: str, named: dict[str, Value]) -> Value | None:
-    """Returns the entry of that name, else the only one that differs from it in case alone.
+    """Returns the entry of that name, else the only one that differs only in case.
 
     Spark ignores the case of names unless `spark.sql.caseSensitive` is set.
     """

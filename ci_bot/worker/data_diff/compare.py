@@ -272,8 +272,9 @@ def _read_diff_profiles(
 def _match_diffed_column(
     column: DiffColumnPair, agreed: int | None, pairs: int, found: tuple[Profile, Profile] | None
 ) -> ColumnMatch:
-    """Makes a column's match rate; adds its profiles only if the sides differ, because they then
-    show how.
+    """Makes a column's match rate; adds its profiles only if the sides differ.
+
+    Only then they show how.
     """
     rate = None if agreed is None else agreed / pairs
     prod, pr = found if found and rate != 1.0 else (None, None)
@@ -305,7 +306,7 @@ class DiffCandidate:
 
 @dataclass(frozen=True)
 class DiffBudget:
-    """How much all comparisons together may read; None is no limit.
+    """The most that all comparisons together may read; None means no limit.
 
     The largest models are left out until the rest fits. Under a limit, a model of unknown size is
     left out, too, because it may be the largest.
@@ -317,11 +318,11 @@ class DiffBudget:
 
 @dataclass(frozen=True)
 class DiffControls:
-    """The limits of a run, and how it is stopped.
+    """The limits of a run, and the ways to stop it.
 
     Args:
-        workers: Comparisons at a time; Spark shares its slots among them
-            (`spark_port.count_parallel_diffs` says how many a session can feed).
+        workers: The number of comparisons at a time; Spark shares its slots among them
+            (`spark_port.count_parallel_diffs` says how many a session can run).
         cancelled: Whether the run is cancelled; checked before each model, and several times a
             second while models run.
         stop: Ends the running queries. Called every `poll` seconds after a cancellation, until they
@@ -353,11 +354,11 @@ def diff_models(
 
     Args:
         port: Must allow calls from several threads at once.
-        done: Called with each result as it comes, on the caller's thread.
+        done: Called with each result as soon as it is there, on the caller's thread.
 
     Returns:
-        One result per candidate, in the order of `candidates`. A model that could not be compared
-        says why in `skipped_because`; no failure of one model stops the others.
+        One result for each candidate, in the order of `candidates`. If a model could not be
+        compared, its `skipped_because` says why; a failure of one model does not stop the others.
     """
     controls = controls or DiffControls()
     tell = done or (lambda _: None)
@@ -378,7 +379,8 @@ def diff_models(
                 results[number] = future.result()
                 tell(results[number])
             if waiting and controls.cancelled():
-                # Again at every check: a query starts its next job after the first one was stopped.
+                # At every check again, because a query starts its next job after the first one was
+                # stopped.
                 controls.stop()
                 chances -= 1
         for number in waiting.values():

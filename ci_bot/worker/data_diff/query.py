@@ -1,17 +1,18 @@
 """The one query of a diff, as text.
 
-A full outer join on the key, each side sorted by key once. In that order, a window gives every row
-its place among the rows of its key (`nth`) and their number (`held`). That yields real row counts
-and duplicate keys without another pass, and bounds the cost of a key that is not unique.
+It is a full outer join on the key, with each side sorted by key once. In that order, a window gives
+every row its number among the rows of its key (`nth`) and how many they are (`held`). That gives
+real row counts and duplicate keys without another pass, and limits the cost of a key that is not
+unique.
 
-Measured on 2 million rows of 10 columns per side, local[2], CPU seconds of the JVM when warm: the
-bare join 7.4, this query 8-10 (10-11 with text carried as it is, not as a hash), UNION ALL and
-GROUP BY key 15 (and it cannot say how duplicates pair up), keys first and columns in a second query
-13, SQLMesh's TableDiff 34-45 where its temporary table is parquet and 55-62 where it is Hive's
-default. COUNT(DISTINCT key) of both sides on top of the bare join took 1.7 times as long.
+Measured on 2 million rows of 10 columns for each side, local[2], CPU seconds of the JVM when warm:
+the bare join 7.4; this query 8-10 (10-11 if text is carried as it is, not as a hash); UNION ALL and
+GROUP BY key 15 (and it cannot say how duplicates pair up); keys first and columns in a second query
+13; SQLMesh's TableDiff 34-45 if its temporary table is parquet, and 55-62 if it is Hive's default.
+COUNT(DISTINCT key) of both sides in addition to the bare join took 1.7 times as long.
 
 Nothing is written. The answer is one row of aggregates: counts, and how the values of each column
-are spread on each side (`profile`).
+are distributed on each side (`profile`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from ci_bot.worker.data_diff.column_comparison import (
 from ci_bot.worker.data_diff.spec import DiffedSparkType, DiffQueryError
 from ci_bot.worker.runtime import quote_spark_identifier
 
-# Names that no team's table has: a CTE would hide a table of the same, unqualified name.
+# Names that no team's table has: a CTE would hide a table with the same, unqualified name.
 _PROD, _PR, _PAIRS = "ci_bot_diff_prod", "ci_bot_diff_pr", "ci_bot_diff_pairs"
 # The names of each side's values among the pairs.
 _SIDES = (("a", "p"), ("b", "q"))
@@ -55,8 +56,11 @@ COUNTS = (
 
 @dataclass(frozen=True)
 class DiffQuery:
-    """The SQL of a query that answers one row: first `COUNTS`, then the matches of each of
-    `columns`, then their profiles, of prod and of the PR."""
+    """The SQL of a query whose answer is one row.
+
+    The row has first `COUNTS`, then the matches of each of `columns`, then their profiles, of prod
+    and of the PR.
+    """
 
     sql: str
     columns: list[DiffColumnPair]
@@ -64,7 +68,7 @@ class DiffQuery:
 
 
 def quote_name_of_diffed_table(text: str) -> str:
-    """Quotes every part of a table's name, whether or not it is quoted already.
+    """Quotes every part of a table's name, also if some are quoted already.
 
     Raises:
         DiffQueryError: the text is not exactly a table's name in Spark SQL.
@@ -105,7 +109,7 @@ def build_diff_query(
     """Builds the query that compares two tables.
 
     Args:
-        prod: The table's name as `quote_name_of_diffed_table` gives it.
+        prod, pr: The tables' names, as `quote_name_of_diffed_table` returns them.
         conditions: Which rows of prod and of the PR take part; columns are qualified with `src`.
         rows_per_key: How many rows of a key are paired up on each side.
         distinct: Whether profiles count distinct values.
@@ -170,8 +174,8 @@ def build_diff_query(
         f"{'s' if is_rounded_in_diff(kind, decimals) else 'e'}{number}"
         for number, kind in enumerate(kinds)
     ]
-    # A row without a single key is on no side "only": SQLMesh leaves it out as well. In a composite
-    # key NULL is a value like any other.
+    # A row without a single key counts on neither side as "only", as in SQLMesh. In a composite key
+    # NULL is a value like any other.
     known = "" if composite else " AND NOT keyless"
     counted = [
         "COALESCE(SUM(m) FILTER (WHERE head), 0)",
@@ -210,7 +214,7 @@ def build_diff_query(
 
 
 def _render_select_of_diff(items: list[str], source: str) -> str:
-    # Every item and the source are built here from quoted identifiers; no value of a user's.
+    # All items and the source are built here from quoted identifiers, without values of a user.
     return "SELECT " + ",\n  ".join(items) + "\nFROM " + source  # nosec B608
 
 
@@ -219,7 +223,7 @@ def _render_side_of_diff(
 ) -> str:
     """Renders one table's rows: key, place within the key, and the values to compare."""
     # The hash of a composite key comes first, because Spark sorts by the first eight bytes before
-    # it compares anything else; sorting by the struct alone takes twice as long.
+    # it compares anything else; to sort by the struct alone takes twice as long.
     by = "h, k" if len(key) > 1 else "k"
     taken = [*key, *(f"{value} AS v{number}" for number, value in enumerate(values))]
     rows = _render_select_of_diff(taken, f"{table} AS src") + (
@@ -239,8 +243,9 @@ def _render_side_of_diff(
 
 
 def _render_key_of_diff(parts: list[str]) -> list[str]:
-    """Renders the select items of the key: itself, or a struct of its parts with a hash to sort
-    by.
+    """Renders the select items of the key.
+
+    They are the key itself, or a struct of its parts with a hash for sorting.
     """
     if len(parts) == 1:
         return [f"{parts[0]} AS k"]

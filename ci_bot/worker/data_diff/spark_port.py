@@ -1,4 +1,4 @@
-"""`DiffPort` over a Spark session: the only module of the diff that knows PySpark."""
+"""`DiffPort` over a Spark session: the only module of the diff that uses PySpark."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _JOB_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.inte
 # products of it for joins.
 _UNKNOWN_SIZE = 2**60
 _SENTENCE = 300
-# For tables of a few thousand rows nearly all of a query's time is preparation: rules on the sizes
-# of shuffles, generated Java code, and tasks for empty partitions.
+# For tables of a few thousand rows nearly all of a query's time is preparation: rules about the
+# sizes of shuffles, generated Java code, and tasks for empty partitions.
 _WITHOUT_PREPARING = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -37,8 +37,8 @@ _WITHOUT_PREPARING = {
 }
 
 
-# Shared by all ports: global views belong to the application, and one that could not be dropped
-# stays.
+# Shared by all ports, because global views belong to the application, and one that could not be
+# dropped stays.
 _numbers = itertools.count()
 
 
@@ -61,7 +61,7 @@ class SparkDiffPort:
         """Lets Spark analyse a table, and keeps the result for later calls.
 
         Raises:
-            AnalysisException: It does not resolve.
+            AnalysisException: Spark cannot resolve it.
         """
         if table not in self._kept:
             self._kept[table] = self._session.table(table)
@@ -69,7 +69,7 @@ class SparkDiffPort:
 
     @contextmanager
     def keep_tables(self, tables: Sequence[str], *, at_once: int) -> Iterator[Mapping[str, str]]:
-        """Analyses tables once for all queries inside the block; not those of `analyse_table`.
+        """Analyses tables once for all queries in the block, unless `analyse_table` did.
 
         Analysing a view on views takes longer than most queries.
 
@@ -96,7 +96,7 @@ class SparkDiffPort:
 
     @contextmanager
     def open_table(self, table: str, *, few: bool = False) -> Iterator[DiffedTable]:
-        """Gives a table a name of this application alone; see `DiffPort`."""
+        """Gives a table a name that only this application uses; see `DiffPort`."""
         with raise_spark_failures_as_diff_errors():
             frame = self._kept[table] if table in self._kept else self._session.table(table)
             schema = json.loads(frame._jdf.schema().json())
@@ -108,7 +108,7 @@ class SparkDiffPort:
             try:
                 yield DiffedTable(name, columns, lambda: _estimate_size_of_diffed_table(frame))
             except DiffQueryError:
-                self._kept.pop(table, None)  # it may be another table by now
+                self._kept.pop(table, None)  # it may be another table now
                 raise
 
     @contextmanager
@@ -147,9 +147,7 @@ class SparkDiffPort:
 
     @contextmanager
     def _enter_job_group(self) -> Iterator[None]:
-        """Puts this thread's jobs into the group, and restores the thread's properties
-        afterwards.
-        """
+        """Puts this thread's jobs into the group; restores the thread's properties afterwards."""
         context = self._session.sparkContext
         before = {name: context.getLocalProperty(name) for name in _JOB_PROPERTIES}
         context.setJobGroup(self._group, "data diff", interruptOnCancel=True)
@@ -162,16 +160,16 @@ class SparkDiffPort:
 
 
 def count_parallel_diffs(session: SparkSession) -> int:
-    """Returns how many comparisons a session runs at a time: one for every two slots, 2 to 4.
+    """Returns how many comparisons a session runs at once: one for every two slots, 2 to 4.
 
-    At least two: a small table's time is mostly planning, which leaves the slots to the other one.
-    That runs no more tasks, so it needs no more memory.
+    At least two: a small table's time is mostly planning, and meanwhile the other comparison can
+    use the slots. That runs no more tasks, so it needs no more memory.
     """
     return max(2, min(4, session.sparkContext.defaultParallelism // 2))
 
 
 def _clone_quick_session_for_diff(session: SparkSession) -> SparkSession:
-    """Clones the session with less query preparation; returns the same session if Spark cannot."""
+    """Clones the session, with less query preparation; returns the session itself if it cannot."""
     try:
         # `newSession` would lose this session's settings, such as the time zone. `cloneSession` is
         # internal to Spark, so another version may lack it.
@@ -203,7 +201,7 @@ def _flatten_views_for_diff(session: SparkSession, frame: DataFrame) -> Any:
 
 
 def _estimate_size_of_diffed_table(frame: DataFrame) -> int | None:
-    """Returns the bytes that Spark expects to read from a table's files; None if not known."""
+    """Returns the bytes that Spark expects to read from a table's files; None if unknown."""
     with raise_spark_failures_as_diff_errors():
         plan = frame._jdf.queryExecution().optimizedPlan()
         size = int(str(plan.stats().sizeInBytes()))
@@ -212,15 +210,15 @@ def _estimate_size_of_diffed_table(frame: DataFrame) -> int | None:
 
 @contextmanager
 def raise_spark_failures_as_diff_errors() -> Iterator[None]:
-    """Turns Spark's errors into `DiffQueryError`, whose text holds no value of any row."""
+    """Turns Spark's errors into `DiffQueryError`, whose text contains no value of any row."""
     try:
         yield
     except AnalysisException as error:
-        # Made before any row is read, so its text holds names and types only.
+        # Such an error comes before any row is read, so its text contains only names and types.
         first = str(error).strip().splitlines() or [type(error).__name__]
         raise DiffQueryError(shorten_redacted(first[0], _SENTENCE)) from error
     except (PySparkException, Py4JError) as error:
-        # Messages of running queries quote values ("The value 'x' of the type ..."): none of their
+        # Messages of running queries quote values ("The value 'x' of the type ..."). None of their
         # text may leave the warehouse, only the class of the error.
         name = _read_error_condition_of_diff(error) if isinstance(error, PySparkException) else None
         raise DiffQueryError(f"{name or type(error).__name__} (see the log).") from error

@@ -1,6 +1,4 @@
-"""What a diff compares: Spark's column types, the tables, keys and time window, and the port to
-Spark.
-"""
+"""The subject of a diff: Spark's column types, tables, keys, time window; and the port to Spark."""
 
 from __future__ import annotations
 
@@ -41,10 +39,10 @@ _SYNONYMS = {
 
 @dataclass(frozen=True)
 class DiffedSparkType:
-    """A column type. `name` is lower case, and the whole text if the type is unknown.
+    """A column type; `name` is in lower case, or the whole text if the type is unknown.
 
-    `sizes` are the numbers in brackets. `children` are a struct's fields with their names, an
-    array's element, or a map's key and value, the latter three nameless.
+    `sizes` are the numbers in brackets. `children` are a struct's fields with their names, or,
+    without names, an array's element or a map's key and value.
     """
 
     name: str
@@ -59,7 +57,7 @@ class DiffedSparkType:
 
     @property
     def ddl_text(self) -> str:
-        """The type as Spark reads it."""
+        """The type, written as Spark reads it."""
         if self.name == "struct":
             fields = ",".join(f"`{n.replace('`', '``')}`:{t.ddl_text}" for n, t in self.children)
             return f"struct<{fields}>"
@@ -69,7 +67,7 @@ class DiffedSparkType:
 
 
 def parse_diffed_spark_type(ddl: str) -> DiffedSparkType:
-    """Reads a type. An unreadable text becomes a type of that name, equal to itself only."""
+    """Parses a type; an unreadable text becomes a type of that name, equal only to itself."""
     try:
         found, end = _parse_diffed_type(ddl, 0)
     except ValueError:
@@ -124,7 +122,7 @@ Interval = tuple[int, int]
 """Milliseconds since the epoch, start inclusive and end exclusive, as SQLMesh keeps intervals."""
 
 # Up to this size a diff is faster without generated code (2 slots, 8 columns: 0.35 s instead of
-# 0.62 s for 10,000 rows on each side, 0.88 s instead of 0.74 s for 50,000).
+# 0.62 s for 10,000 rows on each side, but 0.88 s instead of 0.74 s for 50,000).
 FEW_ROWS = 20_000
 
 FEW_BYTES = 2**20
@@ -151,7 +149,7 @@ class DiffedTable:
 
 
 class DiffPort(Protocol):
-    """The queries of a diff to Spark. Each method raises `DiffQueryError`."""
+    """The port through which a diff queries Spark; each method raises `DiffQueryError`."""
 
     def open_table(self, table: str, *, few: bool = False) -> AbstractContextManager[DiffedTable]:
         """Analyses a table; the result is valid until the end of the block.
@@ -165,13 +163,13 @@ class DiffPort(Protocol):
         """Runs one query and returns its rows.
 
         Args:
-            few: It reads so little that preparing it takes longer than running it.
+            few: Whether it reads so little that to prepare it takes longer than to run it.
         """
         ...
 
 
 class DiffQueryError(Exception):
-    """Spark could not answer. The text is safe to publish: it holds no value of any row."""
+    """The error if Spark could not answer; its text may be published, with no value of any row."""
 
 
 @dataclass(frozen=True)
@@ -197,14 +195,14 @@ class DiffSpec:
 
     Args:
         model: The name that the report shows.
-        prod: Prod's table or view as Spark SQL names it, quoted where a part needs it.
-        pr: The PR environment's table or view, likewise.
-        keys: The columns of the model's key, unquoted. Empty: the model cannot be compared.
+        prod: Prod's table or view as Spark SQL names it, with quotes if a part needs them.
+        pr: The PR environment's table or view, in the same form.
+        keys: The columns of the model's key, unquoted. If empty, the model cannot be compared.
         window: For models incremental by time; None compares the whole tables.
         decimals: Fractional digits to which numbers must agree; SQLMesh's default.
         skip_columns: Columns that are not compared, unquoted.
-        rows_per_key: Keys that occur more often on a side are counted, but their columns are not
-            compared: n copies against m are n * m pairs, billions if the key is wrong.
+        rows_per_key: A key that is on more rows of a side is counted, but its columns are not
+            compared: n copies and m copies are n * m pairs, billions if the key is wrong.
         distinct: Whether distinct values are counted in columns that differ. The query cannot know
             which those are, so it counts in all columns, which nearly doubles the time.
         few: Whether the PR environment's table is known to have no more than `FEW_ROWS` rows.
@@ -260,9 +258,7 @@ def intersect_diff_intervals(prod: Iterable[Interval], pr: Iterable[Interval]) -
 
 
 def find_covering_diff_window(column: str, intervals: Sequence[Interval]) -> DiffWindow | None:
-    """Returns the span from the first start to the last end, for the report; None if there is
-    none.
-    """
+    """Returns the span from the first start to the last end, for the report; None if none."""
     known = merge_diff_intervals(intervals)
     if not known:
         return None
@@ -276,14 +272,14 @@ def find_covering_diff_window(column: str, intervals: Sequence[Interval]) -> Dif
 def render_diff_interval_condition(
     column: str, kind: DiffedSparkType, intervals: Sequence[Interval], form: str
 ) -> str | None:
-    """Renders a condition on `column` (SQL text) that holds within the intervals.
+    """Renders a condition on `column` (SQL text) that is true within the intervals.
 
     Args:
         kind: The column's type. Timestamps are compared in UTC, which is SQLMesh's clock.
         form: The model's time format (as for `strftime`), for text and whole numbers.
 
     Returns:
-        None if a column of this type holds no time.
+        The condition; None if a column of this type has no time, or if there is no interval.
     """
     ranges = []
     for start, end in merge_diff_intervals(intervals):
@@ -300,7 +296,7 @@ def render_diff_interval_condition(
 def _render_diff_moment_literal(moment: int, kind: DiffedSparkType, form: str) -> str | None:
     when = _convert_diff_bound_to_datetime(moment)
     if kind.name == "date":
-        # A date means its midnight, so the first date at or after the moment is the bound.
+        # A date means its midnight, so the limit is the first date at or after the moment.
         return f"DATE '{_convert_diff_bound_to_datetime(-(-moment // _DAY) * _DAY):%Y-%m-%d}'"
     if kind.name == "timestamp":
         return f"TIMESTAMP '{when:%Y-%m-%d %H:%M:%S.%f}+00:00'"
@@ -315,7 +311,7 @@ def _render_diff_moment_literal(moment: int, kind: DiffedSparkType, form: str) -
 
 
 def render_diff_text_literal(text: str) -> str:
-    """A text literal of Spark SQL, with quotes and backslashes escaped."""
+    """Renders a text literal of Spark SQL, with quotes and backslashes escaped."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 

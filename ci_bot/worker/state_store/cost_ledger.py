@@ -27,10 +27,10 @@ Outcome = Literal["applied", "probed", "failed", "cancelled"]
 
 
 class RunRow(Contract):
-    """What one model's backfill took; the history that later estimates are made from.
+    """The cost of one model's backfill; later estimates are made from these rows.
 
-    `intervals` and `batches` are those that were completed, and what else is here is of them;
-    `lost_seconds` is executor time that went into batches which failed or were stopped.
+    `intervals` and `batches` are the completed ones, and the other figures are about them;
+    `lost_seconds` is executor time of batches that failed or were stopped.
     """
 
     # Rows of older versions also have a plan id and a number of bytes.
@@ -53,9 +53,9 @@ class RunRow(Contract):
 
 
 class ApplyRow(Contract):
-    """One apply, or a probe: what was expected of it, and what it has cost, in executor-hours.
+    """One apply or probe: its expected and its actual cost, in executor-hours.
 
-    `expected_hours` is null where a model was unknown: of a part nobody can say how good it was.
+    `expected_hours` is null if a model was unknown: an estimate of a part cannot be checked.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -71,9 +71,9 @@ class ApplyRow(Contract):
 
 
 class ProdRunRow(Contract):
-    """One write of prod's own into a physical table, as Spark's event log tells it.
+    """One write of prod itself into a physical table, as Spark's event log reports it.
 
-    `intervals` is null where the log does not say which range was written. `source` names the
+    `intervals` is null if the log does not say which range was written. `source` names the
     application and the attempt, so that a log that is read twice counts once.
     """
 
@@ -137,11 +137,11 @@ class CostLedger:
 
     @property
     def knows_prod(self) -> bool:
-        """Whether anybody has ever read event logs into this ledger."""
+        """Whether the table of prod's runs exists; each writer of this version makes it."""
         return self._tables.table_exists(PROD_RUNS)
 
     def list_sources(self) -> set[str]:
-        """Lists the applications whose logs were read to their end."""
+        """Lists the applications whose logs were read completely."""
         if not self._tables.table_exists(PROD_RUNS):
             return set()
         query = exp.select("source").distinct().from_(PROD_RUNS.table_expression)

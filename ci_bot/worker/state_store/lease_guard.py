@@ -33,7 +33,7 @@ Seen = tuple[int, list[Any]]
 
 
 class LeaseHold:
-    """The lease of one apply. Always call `end_lease`.
+    """The lease of one apply; always call `end_lease`.
 
     Args:
         stopped: Whether the run was asked to stop.
@@ -70,7 +70,7 @@ class LeaseHold:
         holder = LeaseHolder.from_request("apply", self._owner)
 
         def on_end(_reason: LeaseReason) -> None:
-            # Cancel the running Spark jobs: nobody needs their result, and stopping would wait for
+            # Cancel the running Spark jobs: nobody needs their result, and the run would wait for
             # them.
             cancel_spark_jobs_of_worker()
 
@@ -88,8 +88,10 @@ class LeaseHold:
             )
 
     def has_moved_since(self, seen: Seen) -> bool:
-        """Whether another run held a lease since `seen`, and may have removed or reclaimed tables
-        that a plan builds on; or someone promoted without a lease, from a terminal.
+        """Whether the state has changed since `seen`, so that the apply has to plan again.
+
+        Another run with a lease may have removed or reclaimed tables that a plan builds on; or
+        somebody promoted without a lease, from a terminal.
         """
         number, environments = seen
         return self.fencing_token - number > 1 or self.read_state_facts()[1] != environments
@@ -108,11 +110,11 @@ class LeaseHold:
         return self._stopped() or self.end_reason is not None
 
     def must_stop(self) -> bool:
-        """Like `should_stop`, and also confirms on the server that the lease is still ours."""
+        """Whether the work has to end; asks the server, too, whether the lease is still ours."""
         return self.should_stop() or (self._lease is not None and not self._lease.confirm_lease())
 
     def check_lease(self) -> None:
-        """Checks the lease before a write on Spark, which no transaction can fence.
+        """Checks the lease before a write on Spark, which no transaction can protect.
 
         Raises:
             CircuitBreakerError: the work has to end.
@@ -125,7 +127,7 @@ class LeaseHold:
         """Wraps a write to the state that must not happen without the lease.
 
         Raises:
-            LeaseLostError: there is none any more.
+            LeaseLostError: this run has no lease any more.
         """
         if self._lease is None:
             raise LeaseLostError(self._environment)
@@ -134,7 +136,12 @@ class LeaseHold:
 
     @contextmanager
     def fence_promotion(self) -> Iterator[None]:
-        """Fences the promotion, and does not begin it if the work has to end."""
+        """Wraps the promotion, which needs the lease.
+
+        Raises:
+            CircuitBreakerError: the work has to end.
+            LeaseLostError: this run has no lease any more.
+        """
         if self.should_stop():
             raise CircuitBreakerError
         with self.fence_write():

@@ -1,8 +1,8 @@
 """The table of leases, and its rows.
 
-Every taker first adds one to the same counter row. That row's lock lets one taker in at a time, on
-every database with transactions, so that "is it free?" and "it is mine" are one step; and the count
-is the fencing number, which no later lease has again.
+Every taker first adds one to the same counter row. The lock of that row lets one taker in at a
+time, on every database with transactions, so "is it free?" and "it is mine" are one step. The count
+is the fencing number, which no later lease gets again.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _COUNTER = "*fencing*"
 _NEVER = 2**62
 _MS = 1_000
 
-# The server's time in milliseconds. Not CURRENT_TIMESTAMP, which on PostgreSQL is the moment at
-# which the transaction began, before it waited for the counter.
+# The server's time in milliseconds. Not CURRENT_TIMESTAMP: on PostgreSQL that is when the
+# transaction began, before it waited for the counter.
 _NOW = {
     "postgres": "CAST(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000 AS BIGINT)",
     "mysql": "CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)",
@@ -42,7 +42,7 @@ TRIED = frozenset(_NOW)
 
 
 class TakenLease(Protocol):
-    """What identifies a lease that was taken."""
+    """The fields that identify a lease that was taken."""
 
     name: str
     token: str
@@ -51,14 +51,14 @@ class TakenLease(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class LeaseHolder:
-    """The run that takes a lease, described so that the next one knows whom to ask."""
+    """The run that takes a lease, in words for the next run that has to wait."""
 
     activity: LeasedActivity
     who: str
 
     @classmethod
     def from_request(cls, activity: LeasedActivity, owner: Owner) -> LeaseHolder:
-        """Makes the holder that a request names."""
+        """Makes the holder from the owner of a request."""
         pull = f"#{owner.pr_number}" if owner.pr_number is not None else ""
         run = f"run {owner.run}" if owner.run else f"process {os.getpid()}"
         return cls(activity=activity, who=f"{owner.name}{pull}, {run}")
@@ -80,7 +80,7 @@ class HeldLease:
 
 
 class HeldByAnother(RequestRefused):
-    """Another run holds the lease; `held` describes it."""
+    """The error if another run holds the lease; `held` describes that lease."""
 
     reason_code = "held"
 
@@ -125,8 +125,8 @@ class LeaseRows:
             "expires_at": number,
             "stop_requested": number,
         }
-        # Every runner has its own clock, so leases need the database's clock, and only databases in
-        # `TRIED` have a tested query for it.
+        # Every runner has its own clock, so leases need the database's clock, and only for the
+        # databases in `TRIED` is there a tested query.
         self._now = parse_one(_NOW[dialect], dialect=dialect)
         self._prepared = False
 

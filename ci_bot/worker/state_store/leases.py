@@ -1,13 +1,13 @@
-"""Leases: who may work on an environment now. They are rows that expire by themselves.
+"""Leases: rows that say who may work on an environment now, and that expire.
 
 An apply and a cleanup of one environment must never overlap, and a run that died must not block the
-next one forever. So each takes a lease: a row that a separate thread keeps alive on its own
-connection. Times are the database server's, because runners' clocks differ.
+next one forever. So each takes a lease: a row that a separate thread renews on its own connection.
+Times are the database server's, because runners' clocks differ.
 
-Physical tables are reclaimed under `RECLAIM`. Applies hold it shared, in effect: `RECLAIM` is
-refused while any apply's lease lives, and an apply's while `RECLAIM` lives.
+Physical tables are reclaimed under `RECLAIM`. In effect, applies share it: `RECLAIM` is refused
+while any apply has a lease, and an apply's lease is refused while `RECLAIM` is held.
 
-On a DuckDB state there are no rows: the file's lock already admits one process only.
+A DuckDB state has no such rows: the lock of its file already allows only one process.
 """
 
 from __future__ import annotations
@@ -50,8 +50,10 @@ LeaseReason = Literal["lease_lost", "stop_requested"]
 
 @dataclass(frozen=True, kw_only=True)
 class LeaseTiming:
-    """How often a lease is renewed, how long it lives without renewal, and how often a waiting run
-    checks, in seconds.
+    """The intervals of a lease, in seconds.
+
+    They are how often it is renewed, how long it lives without renewal, and how often a waiting run
+    checks.
     """
 
     heartbeat: float = 5.0
@@ -60,7 +62,7 @@ class LeaseTiming:
 
 
 class LeaseLostError(WorkIncomplete):
-    """The lease is lost: another run may have this environment, so nothing more may be written."""
+    """The error if the lease is lost: another run may have it, so nothing more may be written."""
 
     reason_code = "lease_lost"
 
@@ -96,7 +98,7 @@ class Lease:
         self._rows = rows
         self._timing = timing
         self._monotonic = monotonic
-        # The time from before the request, so the server's expiry is never earlier than ours.
+        # From before the request was sent, so our expiry is never later than the server's.
         self._renewed = renewed
         self._on_end = on_end
         self._ended: LeaseReason | None = None
@@ -131,8 +133,9 @@ class Lease:
 
     @contextmanager
     def fence_transaction(self, adapter: EngineAdapter) -> Iterator[None]:
-        """Opens a transaction on `adapter` whose writes take effect only while the lease is ours;
-        nobody can take it in between.
+        """Opens a transaction on `adapter` whose writes need the lease.
+
+        They take effect only while the lease is ours; nobody can take it in between.
 
         Args:
             adapter: The engine adapter of the state that is written.
@@ -150,8 +153,9 @@ class Lease:
             yield
 
     def confirm_lease(self) -> bool:
-        """Whether the server confirms the lease: the clock of a machine that slept is wrong. True
-        if the server does not answer; `end_reason` limits for how long.
+        """Whether the server confirms the lease: the clock of a machine that slept is wrong.
+
+        True if the server does not answer; `end_reason` limits for how long.
         """
         if self._rows is None:
             return True
@@ -178,7 +182,7 @@ class Lease:
                 )
 
     def _renew_until_end(self) -> None:
-        """Renews the lease until it is released or lost, and reports when the work must stop."""
+        """Renews the lease until it is released or lost; calls `on_end` when the work must stop."""
         rows = self._rows
         pause = self._timing.heartbeat
         while rows is not None and not self._done.wait(pause):
@@ -220,17 +224,17 @@ _HELD: list[Lease] = []
 
 
 def release_all_leases() -> None:
-    """Releases every lease of this process as it ends (see `runtime.process`)."""
+    """Releases every lease of this process when it ends (see `runtime.process`)."""
     for lease in list(_HELD):
         lease.release_lease()
 
 
 Say = Callable[[str, str, int | None, int | None], None]
 
-# How often a waiting run logs that it waits.
+# Seconds between two log lines of a waiting run.
 _TELL_SECONDS = 15.0
 # An apply sees a request to stop within a heartbeat. Its Spark jobs are cancelled; only a Python
-# model runs on. The lease of a dead run has expired by then.
+# model continues. The lease of a dead run has expired by then.
 CLEANUP_WAITS_SECONDS = 120.0
 # A reclaim drops tables one by one, and seldom takes longer.
 APPLY_WAITS_SECONDS = 30.0
@@ -241,8 +245,8 @@ class LeaseBook:
     """The leases of one state database.
 
     Args:
-        adapter: SQLMesh's engine adapter on its own connection (one per thread); None if a file
-            lock already excludes other runs.
+        adapter: SQLMesh's engine adapter with a connection of its own for each thread; None if a
+            file lock already excludes other runs.
         monotonic: A clock in seconds.
     """
 
@@ -263,7 +267,7 @@ class LeaseBook:
 
     @classmethod
     def from_context(cls, context: Context, **options: Any) -> LeaseBook:
-        """Makes the leases beside the state of `context`; connects to nothing yet.
+        """Makes the leases for the state of `context`; connects to nothing yet.
 
         Raises:
             BadInput: the leases are not tested on this kind of database.
@@ -279,8 +283,8 @@ class LeaseBook:
                 "DuckDB.",
                 reason_code="state_untried",
             )
-        # With more than one task SQLMesh makes a connection per thread: taker, heartbeat, last
-        # words.
+        # With more than one task SQLMesh makes a connection for each thread: the taker, the
+        # heartbeat, and the last words.
         return cls(connection.create_engine_adapter(concurrent_tasks=2), **options)
 
     def acquire_lease(
@@ -293,7 +297,7 @@ class LeaseBook:
         """Takes the lease `name`, if it is free, and keeps it alive until it is released.
 
         Args:
-            on_end: Called in the heartbeat's thread when the work has to stop, and again with every
+            on_end: Called in the heartbeat's thread when the work has to stop, and again at every
                 beat until the lease is released.
 
         Raises:
@@ -319,7 +323,7 @@ class LeaseBook:
         """Takes the project-wide `RECLAIM`, which no apply overlaps; does not wait.
 
         Raises:
-            HeldByAnother: an apply is in flight, or another run reclaims (reason `held`).
+            HeldByAnother: an apply is running, or another run reclaims (reason `held`).
         """
         return self.acquire_lease(RECLAIM, LeaseHolder.from_request("reclaim", owner))
 
@@ -337,7 +341,7 @@ class LeaseBook:
 
         Args:
             seconds: The longest wait.
-            stop_applies: Ask an apply that holds it to stop at its next batch.
+            stop_applies: Whether to ask an apply that holds it to stop at its next batch.
 
         Raises:
             HeldByAnother: it was not free in time.
@@ -387,7 +391,7 @@ class LeaseBook:
 def hold_cleanup_lease(
     context: Context, environment: EnvironmentName, owner: Owner, progress: Say, **options: Any
 ) -> Iterator[Lease]:
-    """Holds the lease of an environment that is removed; asks an apply that holds it to stop.
+    """Holds the lease of an environment that is being removed; asks a running apply to stop.
 
     Args:
         options: See `LeaseBook`.

@@ -1,8 +1,9 @@
-"""The bot's own record of every environment, beside SQLMesh's state; and the owner of an
-environment, which only this ledger proves.
+"""The bot's own record of every environment, beside SQLMesh's state.
 
-It is written before the first write of an apply, because an apply that dies leaves snapshots and
-tables but no environment record in SQLMesh's state; then only this row knows what to remove.
+Only this ledger proves who owns an environment.
+
+A row is written before the first write of an apply. If an apply dies, it leaves snapshots and
+tables but no environment record in SQLMesh's state; then only this row says what to remove.
 
 An environment without a row is someone else's. A comment is no proof: a review writes one, too, and
 everybody with write access can edit it. A name is no proof either, because people choose any name
@@ -44,15 +45,15 @@ if TYPE_CHECKING:
 
 LedgerPhase = Literal[
     "applying",
-    "promoted",  # built and promoted; views or data have not been looked at, or not to the end
-    "applied",  # and its evidence was finished
-    "probed",  # batches of its models are built, no view, and there may be no environment
+    "promoted",  # built and promoted; its views or data are not checked yet, or not completely
+    "applied",  # promoted, and its evidence is complete
+    "probed",  # batches of its models are built, no view; there may be no environment
     "failed",
     "cleaning",
     "leftover",
     "removed",
     "reclaimable",  # cleaned up at `updated_at`; its physical tables go after a grace period
-    "reclaiming",  # its state rows are gone, and `objects` are the tables that still have to go
+    "reclaiming",  # its state rows are deleted; `objects` are the tables still to be dropped
 ]
 
 HIDDEN_TABLES_HINT = (
@@ -64,7 +65,7 @@ REMOVED = ("removed", "reclaimable", "reclaiming")
 
 
 class LedgerSnapshot(Contract):
-    """A snapshot of the environment; `ours` where this environment recorded it first."""
+    """A snapshot of the environment; `ours` is whether this environment recorded it first."""
 
     name: Name
     identifier: Name
@@ -74,7 +75,7 @@ class LedgerSnapshot(Contract):
 
 
 class LedgerObject(Contract):
-    """A schema, view or physical table, and whether it was there before the apply."""
+    """A schema, view or physical table, and whether it existed before the apply."""
 
     kind: Literal["schema", "view", "table"]
     catalog: Name
@@ -111,12 +112,13 @@ class Ledger:
         """Whether any run of this bot has recorded anything in this state database.
 
         Raises:
-            BadInput: a newer version of ci-bot has written this ledger, and only that can read it.
+            BadInput: a newer version of ci-bot has written this ledger; only that version can read
+                it.
         """
         return self._tables.table_exists(ENVIRONMENTS)
 
     def describe_hidden_tables(self) -> str | None:
-        """Says which tables of the ledger this account may not read; None if it may read all."""
+        """Names the ledger's tables that this account may not read; None if it may read all."""
         hidden = self._tables.list_hidden_tables()
         shown = ", ".join(f"`{SCHEMA}.{name}`" for name in hidden)
         return f"The account of the state may not read {shown}" if hidden else None
@@ -201,7 +203,7 @@ class Ledger:
         )
 
     def list_acceptances(self, repository: str, pull_request: int) -> list[Acceptance]:
-        """What was accepted in a pull request, oldest first."""
+        """Lists what was accepted in a pull request, the oldest first."""
         return [
             Acceptance.model_validate_json(text)
             for text in self._list_documents(ACCEPTANCES, repository, pull_request)
@@ -210,14 +212,16 @@ class Ledger:
     def write_acceptance(
         self, repository: str, pull_request: int, item: Acceptance, *, forget_before: str
     ) -> None:
-        """Writes an acceptance, in the place of this person's earlier one of the same rule on the
-        model: another owner's may be about another reader of it."""
+        """Writes an acceptance; it replaces this person's earlier one for the same rule and model.
+
+        Another owner's acceptance stays, because it may be about another reader of the model.
+        """
         key = json.dumps([item.rule, item.model, item.by])
         row = _PullRequestRow(repository, pull_request, key)
         self._replace_document(ACCEPTANCES, row, (item.at, item.to_json()), forget_before)
 
     def list_restatements(self, repository: str, pull_request: int) -> list[RecordedRestatement]:
-        """What prod is to build again after a pull request was merged, oldest first."""
+        """Lists what prod builds again after a pull request is merged, the oldest first."""
         return [
             RecordedRestatement.model_validate_json(text)
             for text in self._list_documents(RESTATEMENTS, repository, pull_request)
@@ -226,12 +230,12 @@ class Ledger:
     def write_restatement(
         self, repository: str, pull_request: int, item: RecordedRestatement, *, forget_before: str
     ) -> None:
-        """Writes a restatement, in the place of an earlier one of the same model."""
+        """Writes a restatement; it replaces an earlier one of the same model."""
         row = _PullRequestRow(repository, pull_request, item.model)
         self._replace_document(RESTATEMENTS, row, (item.at, item.to_json()), forget_before)
 
     def delete_restatement(self, repository: str, pull_request: int, model: str) -> None:
-        """Forgets the restatement of a model; nothing happens if there is none."""
+        """Deletes the restatement of a model, if there is one."""
         row = _PullRequestRow(repository, pull_request, model)
         self._replace_document(RESTATEMENTS, row, None, "")
 
@@ -253,10 +257,10 @@ class Ledger:
         written: tuple[str, str] | None,
         forget_before: str,
     ) -> None:
-        """Writes a document with its time, or none, where an earlier one of the item stood.
+        """Replaces the document of an item by one with its time, or deletes it.
 
         Args:
-            forget_before: Rows of every pull request that are older go, too.
+            forget_before: Older rows of every pull request are deleted, too.
         """
         import pandas as pd
 
@@ -286,7 +290,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class _PullRequestRow:
-    """Which row: of a pull request, and about what."""
+    """The key of a row: the pull request, and what it is about."""
 
     repository: str
     pull_request: int
@@ -335,9 +339,9 @@ _TWO_PREFIXES = (
 
 
 def does_ledger_describe_stored_environment(row: LedgerRow | None, expires: int | None) -> bool:
-    """Whether the ledger's row describes the environment that SQLMesh's state has now.
+    """Whether the ledger's row describes the environment that is in SQLMesh's state now.
 
-    It does not if we removed that environment and someone made one with its name later.
+    It does not if we removed that environment, and somebody made one with its name later.
 
     Args:
         expires: When the environment in the state expires, in milliseconds; None: never.
@@ -345,8 +349,8 @@ def does_ledger_describe_stored_environment(row: LedgerRow | None, expires: int 
     if row is None or row.phase in REMOVED:
         return False
     if row.phase == "leftover":
-        # The cleanup that wrote the row has deleted the record. An older version of ci-bot may have
-        # kept it; it made it expire first.
+        # The cleanup that wrote the row has deleted SQLMesh's record. An older version of ci-bot
+        # may have kept the record, but it made it expire first.
         return expires is not None and expires <= report_times.to_milliseconds(row.updated_at)
     return True
 
@@ -354,11 +358,11 @@ def does_ledger_describe_stored_environment(row: LedgerRow | None, expires: int 
 def read_environment_records_of_ledger(
     state_reader: StateReader, ledger: Ledger, environment: EnvironmentName
 ) -> tuple[Environment | None, LedgerRow | None]:
-    """Reads SQLMesh's record and the ledger's row of an environment, from one moment.
+    """Reads SQLMesh's record and the ledger's row of an environment, as of one moment.
 
     Another run may make or remove it between two reads: an apply writes the row first and a cleanup
-    last, so the first read may be old. Reads between which the row did not change are from one
-    moment.
+    last, so the first read may be outdated. If the row is the same before and after a read of the
+    record, both are of one moment.
 
     Returns:
         SQLMesh's record and the ledger's row, each None if there is none.
@@ -374,7 +378,7 @@ def read_environment_records_of_ledger(
 def find_refusal_by_ledger(
     environment: EnvironmentName, owner: Owner, row: LedgerRow | None, stored: Environment | None
 ) -> RequestRefused | None:
-    """Finds why this owner may not change an environment; None if it may.
+    """Finds why this owner may not change an environment; None if the owner may.
 
     Args:
         stored: SQLMesh's record of it, from the same moment as `row`: see
@@ -411,14 +415,13 @@ def check_ownership_in_ledger(
     *,
     claim: bool,
 ) -> None:
-    """Raises the refusal that `find_refusal_by_ledger` gives, unless a person claims the
-    environment.
+    """Raises the refusal of `find_refusal_by_ledger`, unless a person claims the environment.
 
     Args:
-        claim: Whether a person claims the environment by hand.
+        claim: Whether a person claims the environment.
 
     Raises:
-        Refused: `other_owner` or `not_ours`.
+        RequestRefused: `other_owner` or `not_ours`.
     """
     found = find_refusal_by_ledger(environment, owner, row, stored)
     if found is not None and not claim:
@@ -432,10 +435,11 @@ def claim_environment_in_ledger(
     row: LedgerRow | None,
     stored: Environment | None,
 ) -> LedgerRow | None:
-    """Writes the row of an environment that a person claims, so that a cleanup that is cut off can
-    continue; None if there is nothing to claim.
+    """Writes and returns the row of an environment that a person claims; None if none exists.
 
-    Only its views count as made by us: physical tables stay.
+    With the row, a cleanup that is cut off can continue.
+
+    Only its views count as made by us; physical tables stay.
     """
     now = report_times.format_iso_in_message(report_times.read_milliseconds_now())
     if row is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "sqlmesh_ci_bot"
 
-# Older rows describe a different warehouse and different data.
+# Older rows are about a different warehouse and different data.
 KEEP_DAYS = 180
 
 # 1: environments, runs, acceptances, without a version. 2: adds the version, applies with their
@@ -108,8 +108,8 @@ class LedgerTables:
         """Lists the tables that this account may not read.
 
         `table_exists` reads `information_schema`, where an account sees only what it has a right
-        to. PostgreSQL has all tables in `pg_class`. MySQL refuses to read a table, whether it
-        exists or not, so there an account without the right is found before there is a table.
+        to. PostgreSQL lists all tables in `pg_class`. MySQL refuses to read a table, whether it
+        exists or not; so there a missing right is found even before the table exists.
         """
         if self._adapter.dialect == "mysql":
             return [table.name for table in TABLES if self._is_refused(table)]
@@ -134,7 +134,7 @@ class LedgerTables:
         return [str(row[0]) for row in found]
 
     def _is_refused(self, table: LedgerTable) -> bool:
-        """Whether MySQL denies this account to read a table."""
+        """Whether MySQL forbids this account to read a table."""
         try:
             self._adapter.fetchone(exp.select("1").from_(table.table_expression).limit(0))
         except Exception as error:  # the driver is the team's own, so its types are not known here
@@ -186,7 +186,7 @@ class LedgerTables:
     def _write_version(self) -> None:
         import pandas as pd
 
-        # Two runs may stamp at once: two rows of one version say the same as one.
+        # Two runs may write this at once: two rows with one version mean the same as one.
         self._adapter.insert_append(
             VERSIONS.table_expression,
             pd.DataFrame(
@@ -206,8 +206,10 @@ class LedgerTables:
 
 
 def make_ledger_schema(adapter: EngineAdapter) -> None:
-    """Makes the schema if it does not exist. It checks first, because creating needs a right that
-    an account lacks if its administrator made the schema.
+    """Makes the schema if it does not exist.
+
+    It checks first, because an account may lack the right to create a schema if its administrator
+    made it.
     """
     there = (
         exp.select("schema_name")

@@ -25,7 +25,7 @@ _NOTE = (
 
 
 def make_building_section(sources: HtmlReportSources) -> list[PageItem]:
-    """A row for each table and view that either plan builds."""
+    """Makes a row for each table and view that the plan here or the plan for prod builds."""
     report, env = sources.report, sources.report.environment
     rows, axis = _make_build_rows(sources)
     if report.failure is not None and not rows:
@@ -81,7 +81,7 @@ def make_building_section(sources: HtmlReportSources) -> list[PageItem]:
 
 
 def describe_work_in_html_row(items: Iterable[Backfill], who: str) -> str:
-    """ "`pr_7` builds 4 tables, 368 intervals in 7 batches; 1 view"."""
+    """Returns "`pr_7` builds 4 tables, 368 intervals in 7 batches; 1 view."."""
     work = sum_planned_work(items)
     views = words.format_count(work.views, "view")
     if not work.tables:
@@ -179,7 +179,7 @@ def _make_lane(item: Backfill | None) -> list[Any] | None:
 
 
 def _list_moments(span: Extent) -> list[int | None]:
-    """Both ends as seconds since 1970."""
+    """Returns both ends as seconds since 1970."""
     return [None if end is None else int(words.parse_moment(end).timestamp()) for end in span]
 
 
@@ -193,7 +193,7 @@ def _cover_extents(spans: Iterable[Extent]) -> Extent:
 
 
 def _describe_interval_strip(mine: Backfill | None, prods: Backfill | None, report: Report) -> str:
-    """What the strip shows, for readers who cannot see it."""
+    """Describes what the strip shows, for readers who cannot see it."""
     later = f"; prod after the merge: {_make_amount_cell(prods)[0]}" if report.prod_plan else ""
     return f"{report.environment}: {_make_amount_cell(mine)[0]}{later}"
 
@@ -201,7 +201,7 @@ def _describe_interval_strip(mine: Backfill | None, prods: Backfill | None, repo
 def _describe_row_after_merge(
     mine: Backfill | None, left: Backfill | None, prods: Backfill | None
 ) -> str:
-    """What a table of the environment is to prod after the merge."""
+    """Says what a table of the environment means for prod after the merge."""
     if mine is None:
         return "builds it" if prods else "–"
     if mine.preview:
@@ -248,15 +248,15 @@ def _make_prod_part(plan: ProdPlan, sources: HtmlReportSources) -> list[PageItem
 
 
 def _quote_statement(sql: str) -> str:
-    """A statement as code; one with a backtick of its own stays as it is."""
+    """Quotes a statement as code; one that contains a backtick stays as it is."""
     return sql if "`" in sql else f"`{sql}`"
 
 
-# What it costs: expected before, and counted afterwards. Unknown is said, and never drawn as 0.
+# The cost: expected before, and counted afterwards. An unknown cost is named, and never shown as 0.
 
 
 def make_cost_section(report: Report | None, applied: ApplyDocument | None) -> list[PageItem]:
-    """A bar for each figure, all on one scale."""
+    """Makes a bar for each figure, all on one scale."""
     estimates: list[tuple[str, Cost]] = []
     if report is not None and report.plan_id is not None:
         estimates.append((f"Expected in `{report.environment}`", report.cost))
@@ -317,7 +317,7 @@ def _make_bar_of_expected_cost(label: str, cost: Cost, most: float) -> list[obje
 
 
 def describe_cost_in_html(cost: Cost) -> str:
-    """ "about 14 min", "at least 20 s; 3 of 4 tables unknown", "unknown"."""
+    """Returns "about 14 min", "at least 20 s; 3 of 4 tables unknown", "unknown", ..."""
     if cost.executor_hours_mid is None:
         return "unknown" if cost.tables or cost.intervals else "nothing to build"
     hours = words.executor_time(cost.executor_hours_mid)

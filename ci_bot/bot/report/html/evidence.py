@@ -1,6 +1,6 @@
-"""The evidence behind a decision: what was checked; what an apply showed (rows and columns beside
-those of prod, audits, views, what it took); how the decision came about over the pull request's
-life; and all the rest.
+"""The evidence behind a decision.
+It is what was checked; what an apply showed (rows and columns next to those of prod, audits, views,
+time); how the decision changed over the pull request's life; and all other details.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _RESULTS = {
 
 
 def describe_lint_in_html_head(check: LintCheck) -> CheckWords:
-    """How the linter ended; beside a mark of its own "lint" alone would say nothing."""
+    """Says how the linter ended; next to its mark, the word "lint" alone would say nothing."""
     found = describe_lint(check)
     return replace(found, text="no lint error") if found.result == "ok" else found
 
 
 def make_checks_section(sources: HtmlReportSources) -> list[PageItem]:
-    """Each check with its result; what was not checked; what tests and linter said."""
+    """Makes the section of checks: results, what was not checked, messages of tests and linter."""
     report = sources.report
     checks = report.checks
     gaps = [risk for risk in report.risks if is_evidence_gap(risk)]
@@ -134,7 +134,7 @@ def _make_lint_row(finding: Finding, sources: HtmlReportSources) -> list[object]
 def make_history_section(
     sources: HtmlReportSources, history: Sequence[PlanHistoryEntry]
 ) -> list[PageItem]:
-    """The decisions on this pull request, the oldest first; the last one is this report's."""
+    """Makes the list of decisions on this pull request, the oldest first, this report's last."""
     if not history:
         return []
     report, now = sources.report, sources.context.now
@@ -185,7 +185,7 @@ def _get_decision_word(decision: str | None) -> str:
 
 
 def make_details_section(sources: HtmlReportSources) -> list[PageItem]:
-    """Stages, options, notes, versions, and how to make this report again."""
+    """Makes the section of stages, options, notes, versions, and how to repeat this report."""
     report = sources.report
     stages: list[list[object]] = [
         [f"{n}. {s.title}", s.items] for n, s in enumerate(report.stages, start=1)
@@ -244,7 +244,7 @@ def _make_state_chip(diff: DiffView) -> list[str | int]:
 
 
 def make_data_section(document: ApplyDocument) -> list[PageItem]:
-    """The data diff against prod: aggregates only."""
+    """Makes the section of the data diff against prod: aggregates only."""
     view = ApplyView(document)
     missing = document.evidence_missing
     parts = [
@@ -325,7 +325,7 @@ def _make_compared_column_row(row: ColumnRowView) -> list[Any]:
 
 
 def _make_verdict_part(verdict: ApplyVerdict | None) -> list[PageItem]:
-    """What the data did to the findings of the review."""
+    """Shows what the data did to the findings of the review."""
     if verdict is None:
         return []
     return cells.make_table_part(
@@ -375,7 +375,7 @@ def _describe_comparison(diff: DiffView) -> str:
 
 
 def make_html_built_section(document: ApplyDocument) -> list[PageItem]:
-    """What was built, with its audits, and how long each model took."""
+    """Makes the section about the build: its tables, audits, and the time of each model."""
     view = ApplyView(document)
     models = sorted(document.models, key=lambda m: (-m.seconds, m.model))
     slowest = max((model.seconds for model in models), default=0.0) or 1.0

@@ -1,4 +1,4 @@
-"""What rules found: on what, how heavy it is, who is asked, and what clears it."""
+"""What rules found: where, how severe it is, who is asked, and what clears it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ci_bot.protocol.rules import RULES, find_rule, read_rule_page
 
 @dataclass(frozen=True)
 class HtmlReportSources:
-    """A report, and what only the bot knows of it."""
+    """A report, and what only the bot knows about it."""
 
     report: Report
     context: CommentViewContext
@@ -35,15 +35,15 @@ class HtmlReportSources:
         return {c.model: c.path for c in self.report.changes if c.path}
 
     def make_model_cell(self, model: str, note: str = "") -> list[str | None]:
-        """A cell with a model, linked to its file at the reviewed commit."""
+        """Makes a cell with a model, linked to its file at the reviewed commit."""
         return cells.make_name_cell(model, self.links.file_url(self.model_paths.get(model)), note)
 
     def make_commit_url(self, sha: Sha | None) -> str | None:
-        """Where GitHub shows a commit."""
+        """Returns the URL of a commit on GitHub; None if it is not known."""
         return f"{self._project_root}/commit/{sha}" if self._project_root and sha else None
 
     def run_url(self, run: str | None) -> str | None:
-        """Where GitHub shows a workflow's run, by its id with or without the attempt."""
+        """Returns the URL of a workflow run, by its id with or without attempt; None if unknown."""
         number = (run or "").partition(".")[0]
         return (
             f"{self._project_root}/actions/runs/{number}"
@@ -63,20 +63,20 @@ class HtmlReportSources:
         return {c.model: c.owner for c in self.report.changes if c.owner}
 
     def name_owners(self, risk: Risk) -> str:
-        """Who is asked about a finding: by policy or CODEOWNERS, else its model's own `owner`."""
+        """Names who is asked about a finding: by policy or CODEOWNERS, else the model's `owner`."""
         item = find_owners(self.report.owners, risk)
         names = ", ".join(f"@{name}" for name in (*item.logins, *item.teams)) if item else ""
         return names or self.project_owners.get(risk.model or "", "")
 
 
 def is_evidence_gap(risk: Risk) -> bool:
-    """Whether it only says that something was not checked, and weighs nothing."""
+    """Whether it only says that something was not checked, with severity `info`."""
     is_evidence_rule = risk.rule in RULES and find_rule(risk.rule).scope == "evidence"
     return is_evidence_rule and risk.severity == "info"
 
 
 def make_findings_section(sources: HtmlReportSources) -> list[PageItem]:
-    """The findings that count, those that do not, and the pages of their rules."""
+    """Makes the section of findings: those that count, those that do not, and the policy."""
     report = sources.report
     groups = group_risks(
         risk for risk in sort_findings_by_weight(report.risks) if not is_evidence_gap(risk)
@@ -163,7 +163,7 @@ def _make_row_of_finding_group(group: Sequence[Risk], sources: HtmlReportSources
 def _list_other_places_of_finding(
     group: Sequence[Risk], sources: HtmlReportSources
 ) -> list[list[str | None]]:
-    """The other places, each with its address and what is found there."""
+    """Lists the other places, each with its address and what was found there."""
     return [
         [
             describe_location(risk),
@@ -175,7 +175,7 @@ def _list_other_places_of_finding(
 
 
 def describe_location(risk: Risk) -> str:
-    """The model, else the file and line, else the plan as a whole."""
+    """Returns the model, else the file and line, else "the plan"."""
     return risk.model or _format_file_and_line_of_finding(risk) or "the plan"
 
 
@@ -195,7 +195,7 @@ def _list_owners(group: Sequence[Risk], sources: HtmlReportSources) -> str:
 
 
 def make_rules_section(names: Iterable[str], rules_url: str | None) -> list[PageItem]:
-    """The pages of the rules that have found something, so that a reader needs no network."""
+    """Makes the section of the found rules' pages, so that a reader needs no network."""
     known = sorted({name for name in names if name in RULES})
     pages = [
         [

@@ -34,7 +34,7 @@ _OTHERS = 4
 
 @dataclass(frozen=True)
 class HtmlHeadPoint:
-    """Something to fix or to look at, and the rule that says so."""
+    """A point to fix or to check, and the rule that found it."""
 
     text: str
     rule: str | None = None
@@ -42,11 +42,11 @@ class HtmlHeadPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class HtmlPageHead:
-    """What the template prints. Texts are untrusted; what stands between backticks is code.
+    """The texts that the template prints. They are untrusted; text between backticks is code.
 
     Attributes:
         tone: a decision's name, which gives the colour.
-        more: how many points there are beyond these.
+        more: how many further points there are.
         facts: rows of a label and a sentence.
     """
 
@@ -75,10 +75,10 @@ class HtmlPageHead:
 def make_html_page_head(
     report: Report | None, context: CommentViewContext, applied: ApplyDocument | None = None
 ) -> HtmlPageHead:
-    """The first screen of a review, of an apply, or of an apply with the review before it.
+    """Makes the first screen of a review, of an apply, or of an apply with the review before it.
 
     Raises:
-        ValueError: there is neither.
+        ValueError: there is neither a review nor an apply.
     """
     if report is None and applied is None:
         raise ValueError("a page shows a review, an apply, or both")
@@ -155,7 +155,7 @@ def _describe_applied_decision(applied: ApplyDocument) -> str:
 
 
 def _list_points_of_page_head(view: ReviewView | None) -> list[HtmlHeadPoint]:
-    """What to fix, and what to look at."""
+    """Lists what to fix, and what to check."""
     if view is None:
         return []
     found = [
@@ -173,7 +173,7 @@ def _list_points_of_page_head(view: ReviewView | None) -> list[HtmlHeadPoint]:
 
 
 def _describe_fix(fix: BlockerFixView) -> str:
-    """What is wrong, how to fix it, and what fails because of it, in a comment's words."""
+    """Says what is wrong, how to fix it, and what fails because of it, in a comment's words."""
     revoke = f"{SENTENCES.revoke_now} {SENTENCES.revoke_rest}"
     how = revoke if fix.is_secret else fix.remedy
     what = SENTENCES.message_below if fix.is_failure else fix.shown.evidence
@@ -184,13 +184,13 @@ def _describe_fix(fix: BlockerFixView) -> str:
 
 
 def _describe_no_plan(report: Report | None) -> str:
-    """What SQLMesh says if there is no plan."""
+    """Returns SQLMesh's message if there is no plan; "" if there is one."""
     failures = [report.failure, *report.base_failures] if report else []
     return next((failure.message for failure in failures if failure is not None), "")
 
 
 def _list_evidence_points(evidence: ApplyView) -> list[HtmlHeadPoint]:
-    """What an apply shows that somebody should look at."""
+    """Lists what an apply shows that somebody should check."""
     verdict = evidence.doc.verdict
     cleared = verdict.cleared if verdict else []
     return [

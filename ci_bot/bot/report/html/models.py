@@ -1,8 +1,8 @@
 """The changed models: how each changes, what that reaches, its lineage as a picture, and its diff.
 
-The picture is a layered drawing in the manner of Sugiyama, without what makes it slow: no edge is
-cut into pieces, so 5,000 models take less than a second. Two libraries for browsers that were tried
-took 3 and 5 seconds for 1,000 models.
+The picture is a layered drawing in the manner of Sugiyama, without its slow step: no edge is cut
+into pieces, so 5,000 models take less than a second. We tried two libraries for browsers; they took
+3 and 5 seconds for 1,000 models.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from ci_bot.protocol.review_report import ChangedPart, Impact
 COLUMN, ROW = 310.0, 50.0
 _SWEEPS = 6
 _GAP = 1.0  # rows between two parts that nothing connects
-# How much wider than high the picture should be.
+# The wanted ratio of the picture's width to its height.
 _SHAPE = 1.6
 _FEWEST_ROWS = 14
 
 
 @dataclass(frozen=True)
 class PlacedModelInHtml:
-    """The middle of a model's box."""
+    """The position of the middle of a model's box."""
 
     x: float
     y: float
@@ -43,11 +43,11 @@ class PlacedModelInHtml:
 def place_models_in_html_picture(
     nodes: Sequence[str], edges: Iterable[tuple[str, str]]
 ) -> dict[str, PlacedModelInHtml]:
-    """A place for each of `nodes`, none given twice; the same for the same graph.
+    """Returns a position for each of `nodes`, no two the same; always the same for one graph.
 
     Args:
-        edges: From the model that is read to its reader. Those with an unknown end or a loop are
-            left out; what stands in a circle is placed, too.
+        edges: From the model that is read to its reader. An edge with an unknown end, or from a
+            model to itself, is left out. Models in a circle get a position, too.
     """
     order = list(dict.fromkeys(nodes))
     known = set(order)
@@ -87,7 +87,7 @@ def _list_neighbours(pairs: Iterable[tuple[str, str]]) -> tuple[_Links, _Links]:
 
 
 def _split_connected_parts(order: Sequence[str], below: _Links, above: _Links) -> list[list[str]]:
-    """The nodes, those together that are connected in some way; each list in the given order."""
+    """Returns the nodes in groups that are connected in some way; each group in the given order."""
     rank = {node: index for index, node in enumerate(order)}
     seen: set[str] = set()
     parts = []
@@ -111,13 +111,13 @@ def _split_connected_parts(order: Sequence[str], below: _Links, above: _Links) -
 def _place_part_of_graph(
     part: Sequence[str], below: _Links, above: _Links, tall: int
 ) -> tuple[dict[str, float], dict[str, int]]:
-    """Row and column of each node of a connected part."""
+    """Returns the row and the column of each node of a connected part."""
     layers = _layer_graph_of_models(part, below, above)
     _untangle_layers(layers, below, above)
     columns: dict[str, int] = {}
     groups: list[list[str]] = []
     for layer in layers:
-        # A layer that is too tall stands in several columns side by side.
+        # A layer that is too tall is divided into several columns side by side.
         size = ceil(len(layer) / ceil(len(layer) / tall))
         for start in range(0, len(layer), size):
             group = layer[start : start + size]
@@ -136,14 +136,14 @@ def _place_part_of_graph(
 
 
 def _layer_graph_of_models(part: Sequence[str], below: _Links, above: _Links) -> list[list[str]]:
-    """Each node as far right as its longest way from a source; sources stand beside a reader."""
+    """Puts each node as far right as its longest way from a source; sources next to a reader."""
     missing = {node: len(above.get(node, ())) for node in part}
     depth: dict[str, int] = {}
     ready = deque(node for node in part if not missing[node])
     left = deque(part)
     while len(depth) < len(part):
         if not ready:
-            # A circle: whichever comes first begins it.
+            # A circle: the first of its nodes in the given order begins it.
             ready.append(next(node for node in iter(left.popleft, None) if node not in depth))
         node = ready.popleft()
         if node in depth:
@@ -164,7 +164,7 @@ def _layer_graph_of_models(part: Sequence[str], below: _Links, above: _Links) ->
 
 
 def _untangle_layers(layers: list[list[str]], below: _Links, above: _Links) -> None:
-    """Sorts each layer by where its neighbours stand, to and fro, so that few edges cross."""
+    """Sorts each layer by the places of its neighbours, in both directions, so few edges cross."""
     at = {n: index / len(layer) for layer in layers for index, n in enumerate(layer)}
     for sweep in range(2 * _SWEEPS):
         towards, turned = (above, layers) if sweep % 2 == 0 else (below, layers[::-1])
@@ -182,9 +182,11 @@ def _average_places_in_layer(values: Sequence[float], otherwise: float) -> float
 
 
 def _spread_places_in_layer(wanted: Sequence[float]) -> list[float]:
-    """Numbers near `wanted`, in the same order, each at least 1 from the next: least squares, by
-    pooling neighbours that want the same place."""
-    blocks: list[tuple[float, int]] = []  # sum and count of what is wanted, less the rank
+    """Returns numbers near `wanted`, in the same order, each at least 1 from the next.
+
+    They are the least squares, found by pooling neighbours that want the same place.
+    """
+    blocks: list[tuple[float, int]] = []  # sum and count of the wanted places, minus the rank
     for index, value in enumerate(wanted):
         total, count = value - index, 1
         while blocks and blocks[-1][0] / blocks[-1][1] > total / count:
@@ -201,12 +203,12 @@ _READERS = "Who reads what changes"
 
 
 def rank_changes_in_html_table(changes: list[Change]) -> list[Change]:
-    """Changes of the pull request before those of the base branch, the weightiest first."""
+    """Sorts changes: the pull request's before the base branch's, in each the heaviest first."""
     return sorted(changes, key=lambda c: (c.from_base, words.CHANGE_ORDER.index(c.change), c.model))
 
 
 def make_models_section(sources: HtmlReportSources) -> list[PageItem]:
-    """All changed models in one table."""
+    """Makes the section of all changed models, in one table."""
     changes = rank_changes_in_html_table(sources.report.changes)
     reached = _list_reached_models(sources.report.impact)
     rows = [
@@ -299,7 +301,7 @@ def _make_impact_part(sources: HtmlReportSources) -> list[PageItem]:
 
 
 def _make_example_parts(sources: HtmlReportSources) -> list[PageItem]:
-    """What changed queries give on generated rows: a table of each input, and one of results."""
+    """Shows what changed queries give on generated rows: a table for each input, one of results."""
     report = sources.report
     examples = execution_examples.list_example_views(report)
     unproved = execution_examples.list_unproved_models(report)
@@ -346,7 +348,7 @@ def _list_depending_models(part: ChangedPart) -> list[str]:
 
 
 def make_lineage_section(sources: HtmlReportSources) -> list[PageItem]:
-    """The changed models and their readers, each with its place in the picture."""
+    """Makes the picture of the changed models and their readers; no section if it is one model."""
     report = sources.report
     names = [node.model for node in report.lineage.nodes]
     if len(names) < 2:  # noqa: PLR2004 - one box says nothing
@@ -387,7 +389,7 @@ def make_lineage_section(sources: HtmlReportSources) -> list[PageItem]:
 
 
 def make_diffs_section(sources: HtmlReportSources) -> list[PageItem]:
-    """The diffs of the definitions, to be read side by side."""
+    """Makes the section of the definitions' diffs, to be read side by side."""
     diffs = [
         [
             change.model,

@@ -1,9 +1,9 @@
-"""Makes the page of a review, an apply or a cleanup: one file, which asks for nothing.
+"""Makes the page of a review, an apply or a cleanup: one file that loads nothing else.
 
-Three things keep what a project says from being run. The page's own policy allows the scripts and
-styles that stand in it by their hashes, and nothing else at all. What comes from documents is in
-a block of JSON that no browser executes; the scripts write it as text, never as markup. And the
-little that the template prints is escaped by Jinja.
+Three things prevent a project's text from being run as code. The page's own policy allows only the
+scripts and styles in the page, by their hashes. What comes from documents is in a block of JSON
+that no browser executes; the scripts write it as text, never as markup. And Jinja escapes the few
+values that the template prints.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _RECLAIMED = cells.make_chip_cell("good", "reclaimed", 4)
 
 
 def make_cleanup_head(document: CleanupDocument, context: CommentViewContext) -> HtmlPageHead:
-    """The first screen of a cleanup."""
+    """Makes the first screen of a cleanup."""
     tone, icon, word = _RESULTS[document.result]
     failure = document.failure
     left = [HtmlHeadPoint(f"`{left.object}`: {left.why}") for left in document.leftovers]
@@ -141,7 +141,7 @@ def _describe_cleanup_record(document: CleanupDocument) -> str:
 
 
 def list_cleanup_sections(document: CleanupDocument) -> Iterator[PageItem]:
-    """The proof: each object of the environment in one row, what needs a person first."""
+    """Yields the proof: each object of the environment in one row; first what needs a person."""
     rows = list(_list_objects(document))
     yield from cells.make_section_part(
         "proof",
@@ -194,7 +194,7 @@ def _list_objects(document: CleanupDocument) -> Iterator[Sequence[Any]]:
 
 
 TEMPLATE = "report.html.j2"
-# In the order in which they are read: others' parts first, each with its licence at its top.
+# In their order in the page: first those of others, each with its licence at its top.
 SCRIPTS = (
     "vendor/panzoom.js",
     "vendor/diff.js",
@@ -207,7 +207,7 @@ SCRIPTS = (
 )
 STYLES = ("report.css",)
 _CODE = re.compile(r"`([^`]+)`")
-# They would end the element or a line of a script, and stand in JSON only inside of texts.
+# They would end the element or a line of a script; JSON contains them only inside of texts.
 _HARMFUL = ("<", ">", "&", "\u2028", "\u2029")
 
 
@@ -218,7 +218,7 @@ def render_html_page(
     applied: ApplyDocument | None = None,
     history: Sequence[PlanHistoryEntry] = (),
 ) -> str:
-    """The whole page; see `render_page_parts`."""
+    """Returns the whole page; see `render_page_parts`."""
     return "".join(render_page_parts(report, context, applied=applied, history=history))
 
 
@@ -229,12 +229,13 @@ def render_page_parts(
     applied: ApplyDocument | None = None,
     history: Sequence[PlanHistoryEntry] = (),
 ) -> Iterator[str]:
-    """The page of a review, of an apply, or of an apply with the review that it built, in pieces.
+    """Yields the page of a review, of an apply, or of an apply with the review that it built.
 
-    Each is made when it is asked for: the icons make four bytes of every letter of a whole page.
+    Each piece is made only when it is needed: with its icons, the whole page as one text would take
+    four bytes for each letter.
 
     Args:
-        report: Without secrets, as all documents that come here.
+        report: Without secrets, as are all documents that reach this module.
         history: The earlier plans of the pull request, the oldest first.
 
     Raises:
@@ -250,11 +251,11 @@ def render_html_page_of_document(
     review: Report | None = None,
     history: Sequence[PlanHistoryEntry] = (),
 ) -> Iterator[str]:
-    """The page of a review, an apply or a cleanup, in pieces.
+    """Yields the page of a review, an apply or a cleanup, in pieces.
 
     Args:
-        review: What an apply has built, if that is known.
-        history: as `render_page_parts` has it.
+        review: The review that an apply has built, if it is known.
+        history: As in `render_page_parts`.
     """
     if isinstance(document, Report):
         return render_page_parts(document, context, history=history)
@@ -271,7 +272,7 @@ def _generate_page(head: HtmlPageHead, sections: Iterator[dict[str, object]]) ->
         .get_template(TEMPLATE)
         .generate(
             head=head,
-            # One after the other: all of them at once take 30 MB for 5,000 models.
+            # One after the other: all together take 30 MB for 5,000 models.
             sections=(_mark_as_safe_html(embed_json_in_html(section)) for section in sections),
             styles=[_mark_as_safe_html(text) for text in styles],
             scripts=[_mark_as_safe_html(text) for text in scripts],
@@ -281,7 +282,7 @@ def _generate_page(head: HtmlPageHead, sections: Iterator[dict[str, object]]) ->
 
 
 def _mark_as_safe_html(text: str) -> Markup:
-    """For our own files, and for JSON in which nothing is left that could end an element."""
+    """Marks text as safe: our own files, or JSON in which no character can end an element."""
     return Markup(text)  # noqa: S704 - escaped  # nosec B704
 
 
@@ -291,7 +292,7 @@ def list_page_sections(
     applied: ApplyDocument | None,
     history: Sequence[PlanHistoryEntry],
 ) -> Iterator[dict[str, object]]:
-    """What the scripts draw, in the order of the page."""
+    """Yields what the scripts draw, in the order of the page."""
     if applied is not None:
         yield from make_data_section(applied)
         yield from make_html_built_section(applied)
@@ -318,7 +319,7 @@ def _list_rules(report: Report, applied: ApplyDocument | None) -> list[str]:
 
 
 def embed_json_in_html(data: Any) -> str:
-    """JSON that can stand inside of an HTML element, all that is invisible in it made visible."""
+    """Returns JSON that is safe inside of an HTML element, with invisible characters shown."""
     text = json.dumps(
         _reveal_invisible_texts_in_html(data), ensure_ascii=False, separators=(",", ":")
     )
@@ -329,7 +330,7 @@ def embed_json_in_html(data: Any) -> str:
 
 def _reveal_invisible_texts_in_html(data: Any) -> Any:
     if isinstance(data, str):
-        # Line by line, because a line that is plain costs nothing.
+        # Line by line, because a plain line costs nothing.
         return "\n".join(reveal_invisible(line, keep="\t") for line in data.split("\n"))
     if isinstance(data, dict):
         return {key: _reveal_invisible_texts_in_html(value) for key, value in data.items()}
@@ -339,7 +340,7 @@ def _reveal_invisible_texts_in_html(data: Any) -> Any:
 
 
 def make_content_policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
-    """The page's Content-Security-Policy: these scripts and styles, and no other load."""
+    """Returns the page's Content-Security-Policy: only these scripts and styles, no other load."""
     return "; ".join(
         [
             "default-src 'none'",
@@ -359,7 +360,7 @@ def _hash_source(text: str) -> str:
 
 
 def find_directory_of_html_page() -> Traversable:
-    """Where this installation's scripts and styles of the page are."""
+    """Returns the directory of this installation's scripts and styles for the page."""
     return find_resource("templates") / "webpage"
 
 
@@ -369,7 +370,7 @@ def _read_page_asset(name: str) -> str:
 
 
 def render_prose_html(text: str) -> Markup:
-    """A sentence in HTML, what stands between backticks as code."""
+    """Renders a sentence as HTML, with text between backticks as code."""
     shown = reveal_invisible(text, keep="\n")
     parts = _CODE.split(shown)
     pieces = [

@@ -1,9 +1,10 @@
-"""Cutting by importance: what a reader needs least goes first, and what went is always counted.
+"""Cuts by importance: first what a reader needs least, and it always says how much it cut.
 
-A comment holds 65,536 characters and a step summary over one megabyte is dropped whole, so both
-have a budget in bytes. The frame (marker, decision, reasons, glance, next step) is never cut.
+A comment holds 65,536 characters, and GitHub drops a step summary over one megabyte completely, so
+both have a budget in bytes. The frame (marker, decision, reasons, glance, next step) is never cut.
 Sections are shortened in their given order down to their reserve, then in a second and third round
-below it; a section only ever gives up whole rows, lines or nodes, so fences and `<details>` close.
+below it. A section only loses whole rows, lines or nodes, so its fences and `<details>` always have
+their end.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ REVIEW_END = "<!-- /review -->"
 
 
 def iterate_markdown_lines_with_fences(text: str) -> Iterator[tuple[str, bool]]:
-    """Every line of `text`, with whether it stands outside of every fence."""
+    """Yields every line of `text`, with whether it is outside of every fence."""
     fence = ""
     for line in _split_markdown_lines(text):
         match = _FENCE.match(line)
@@ -43,7 +44,7 @@ def iterate_markdown_lines_with_fences(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _split_markdown_lines(text: str) -> Iterator[str]:
-    """`text.split("\\n")`, a line at a time: a large report has tens of thousands."""
+    """Yields `text.split("\\n")` line by line, because a large report has tens of thousands."""
     begin = 0
     while (end := text.find("\n", begin)) >= 0:
         yield text[begin:end]
@@ -52,7 +53,7 @@ def _split_markdown_lines(text: str) -> Iterator[str]:
 
 
 def split_markdown_blocks(text: str) -> list[str]:
-    """The top-level blocks: paragraphs, tables, fences, and each `<details>` with all it holds."""
+    """Returns the top-level blocks: paragraphs, tables, fences, each `<details>` as a whole."""
     blocks: list[list[str]] = [[]]
     depth = 0
     for line, outside in iterate_markdown_lines_with_fences(text):
@@ -67,9 +68,9 @@ def split_markdown_blocks(text: str) -> list[str]:
 
 
 def trim_markdown_blocks(text: str, budget: int | None) -> tuple[str, int, int]:
-    """The blocks of `text` that fit into `budget` bytes, their number, and the number of all.
+    """Returns the blocks of `text` that fit into `budget` bytes, their number, and that of all.
 
-    A block that is too large is left out whole, and later ones may still fit.
+    It leaves out a block that is too large as a whole; later ones may still fit.
     """
     blocks = split_markdown_blocks(text)
     if budget is None:
@@ -85,7 +86,7 @@ def trim_markdown_blocks(text: str, budget: int | None) -> tuple[str, int, int]:
 
 
 def tidy_blank_markdown_lines(text: str) -> str:
-    """`text` without doubled blank lines; fences keep theirs."""
+    """Returns `text` without repeated blank lines; fences keep theirs."""
     result: list[str] = []
     for line, outside in iterate_markdown_lines_with_fences(text):
         if outside and not line.strip():
@@ -97,9 +98,9 @@ def tidy_blank_markdown_lines(text: str) -> str:
 
 
 def join_markdown_lines(lines: Sequence[str]) -> str:
-    """A text of these lines without empty ones at its ends, and one newline at its end.
+    """Joins the lines, without empty ones at both ends, and with one newline at the end.
 
-    Made at once, without a copy: an icon makes four bytes of every letter of a text.
+    It joins all at once, without a copy: one icon makes Python use four bytes for each letter.
     """
     begin, end = 0, len(lines)
     while begin < end and not lines[begin]:
@@ -110,7 +111,7 @@ def join_markdown_lines(lines: Sequence[str]) -> str:
 
 
 def lift_review_from_comment_body(body: str) -> str:
-    """The review inside a comment that this package rendered; empty if there is none."""
+    """Returns the review inside a comment that this package rendered; "" if there is none."""
     parts: list[str] = []
     inside = False
     for line, outside in iterate_markdown_lines_with_fences(body.replace("\r\n", "\n")):
@@ -129,7 +130,7 @@ _ROUNDS = (1.0, 0.25, 0.0)
 
 @dataclass(frozen=True)
 class FittedMarkdownPiece:
-    """A section as far as it fits; `total` counts its items, of which `shown` are in the text."""
+    """A section as far as it fits; it has `total` items, and `shown` of them are in the text."""
 
     text: SafeMarkdown
     shown: int
@@ -154,13 +155,13 @@ class MarkdownSection(Protocol):
     def name(self) -> str: ...
 
     def fit_section(self, budget: int | None) -> FittedMarkdownPiece:
-        """The best version of at most `budget` bytes (plus a note of one line, if it was cut)."""
+        """Returns the best version of at most `budget` bytes (plus a note of a line, if cut)."""
         ...
 
 
 @dataclass(frozen=True)
 class SectionShare:
-    """A section and the bytes that it keeps in the first round, in a comment of 60,000."""
+    """A section, and the bytes that it keeps in the first round in a comment of 60,000 bytes."""
 
     section: MarkdownSection
     reserve: int
@@ -169,7 +170,7 @@ class SectionShare:
 def make_first_markdown_pieces(
     shares: Sequence[SectionShare], budget: int | None
 ) -> dict[str, FittedMarkdownPiece]:
-    """Every section as if it had the whole budget to itself."""
+    """Makes every section as if it had the whole budget alone."""
     return {share.section.name: share.section.fit_section(budget) for share in shares}
 
 
@@ -179,7 +180,7 @@ def fit_markdown_sections(
     pieces: dict[str, FittedMarkdownPiece],
     budget: int | None,
 ) -> dict[str, FittedMarkdownPiece]:
-    """`pieces`, shortened until they fit beside `frame` bytes, in the order of `shares`."""
+    """Shortens `pieces` in the order of `shares` until they fit beside `frame` bytes."""
     if budget is None:
         return pieces
     fitted = dict(pieces)
@@ -194,14 +195,14 @@ def fit_markdown_sections(
             target = max(int(share.reserve * scale * part), size - (total - budget))
             if size <= target:
                 continue
-            # A cut adds its note; without this margin the note itself would go over.
+            # A cut adds its note; without this margin the note would exceed the budget.
             fitted[name] = share.section.fit_section(max(target - NOTE_BYTES, 0))
             total += fitted[name].size - size
     return fitted
 
 
 def list_cut_markdown_sections(pieces: dict[str, FittedMarkdownPiece]) -> list[str]:
-    """The sections that are not complete."""
+    """Lists the sections that are not complete."""
     return [name for name, piece in pieces.items() if piece.is_cut]
 
 
@@ -209,7 +210,7 @@ NOTE_BYTES = 400
 
 
 def note_markdown_cut(shown: int, total: int, noun: str, full_report: SafeMarkdown) -> SafeMarkdown:
-    """What a cut leaves behind: never silence."""
+    """Makes the note that each cut leaves, so that no cut is silent."""
     counted = f"{shown:,} of {total:,} {noun} shown" if shown else f"{total:,} {noun} left out here"
     return SafeMarkdown(f"<sub>{counted}; all are in {full_report}.</sub>")
 
@@ -217,7 +218,7 @@ def note_markdown_cut(shown: int, total: int, noun: str, full_report: SafeMarkdo
 # Puts a comment together: the marker, the template's frame, the sections as far as they fit.
 
 
-# The marker names the cuts, which are known only when everything else is done.
+# The marker names the cuts, which are known only when all other text is ready.
 _CUT_NAMES_BYTES = 400
 CELL_LIMIT = 400
 
@@ -229,7 +230,7 @@ def compose_markdown_text(
     context: CommentViewContext,
     budget: int | None,
 ) -> RenderedText:
-    """The text of `template` with at most `budget` bytes; None means complete.
+    """Renders `template` in at most `budget` bytes; None means complete.
 
     Raises:
         jinja2.UndefinedError: a template names something that `values` does not have.
@@ -247,7 +248,7 @@ def compose_markdown_text(
     cut = list_cut_markdown_sections(pieces)
     text = render_pieces(pieces)
     if budget is not None and len(text.encode()) > budget - reserved:
-        # Only names and reasons of absurd length get here; whole blocks go, from the end.
+        # Only names and reasons of absurd length come to this; whole blocks are cut, from the end.
         text = trim_markdown_blocks(text, budget - reserved)[0] + "\n"
         cut = [*cut, "frame"]
     return RenderedText(_make_marker_line(context, cut) + text, cut)
@@ -260,12 +261,12 @@ def _make_marker_line(context: CommentViewContext, cut: list[str]) -> str:
 
 
 def full_report(context: CommentViewContext) -> SafeMarkdown:
-    """How a note of a cut calls the place if nothing is cut."""
+    """Returns the link to the complete report, as the note of a cut names it."""
     return make_link(SafeMarkdown("the full report"), context.report_url)
 
 
 def load_markdown_row_macro(name: str) -> Callable[..., str]:
-    """The macro `name` of the rows' template."""
+    """Returns the macro `name` of the rows' template."""
     macro = getattr(get_environment_of_comment_templates().get_template("_rows.md.j2").module, name)
 
     def render_macro(*args: Any) -> str:
@@ -275,7 +276,7 @@ def load_markdown_row_macro(name: str) -> Callable[..., str]:
 
 
 def make_markdown_row_renderer(name: str, *args: Any) -> Callable[[Any], str]:
-    """The macro `name` of the rows' template as a function of one item."""
+    """Returns the macro `name` of the rows' template as a function of one item."""
     macro = load_markdown_row_macro(name)
     return lambda item: macro(item, *args)
 
@@ -283,5 +284,5 @@ def make_markdown_row_renderer(name: str, *args: Any) -> Callable[[Any], str]:
 def make_base_values_of_comment_template(
     context: CommentViewContext, head: Sha | None = None
 ) -> dict[str, object]:
-    """What every template of a comment may use."""
+    """Returns the values that every template of a comment may use."""
     return {"v": None, "carried": None, "links": CommentLinks(context, head), "earlier_head": None}

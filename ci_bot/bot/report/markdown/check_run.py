@@ -34,7 +34,7 @@ AnnotationLevel = Literal["failure", "warning", "notice"]
 
 @dataclass(frozen=True, kw_only=True)
 class CheckAnnotation:
-    """A finding at its line. Title and message are plain text: GitHub reads no Markdown there."""
+    """A finding at its line. Title and message are plain text: GitHub reads no Markdown in them."""
 
     path: str
     line: int
@@ -68,7 +68,7 @@ _LEVELS: dict[Severity, AnnotationLevel] = {
 
 @dataclass(frozen=True)
 class ApplyEnd:
-    """What came of an apply of the reviewed plan, as sentences."""
+    """The result of an apply of the reviewed plan, as sentences."""
 
     text: str
     failed: bool = False
@@ -77,11 +77,11 @@ class ApplyEnd:
 def make_check_run_markdown(
     report: Report, context: CommentViewContext, *, apply_end: ApplyEnd | None = None
 ) -> CheckRun | None:
-    """The check of a report; None if it is about no commit.
+    """Makes the check of a report; None if the report is about no commit.
 
     Args:
-        report: What was decided, without secrets.
-        context: Of this run; its project names the check.
+        report: The decided report, without secrets.
+        context: The context of this run; its project names the check.
         apply_end: None if the plan was only reviewed.
     """
     if report.head_sha is None:
@@ -111,16 +111,16 @@ def make_check_run_markdown(
 
 
 def name_check_run(project: str) -> str:
-    """The name by which a branch rule asks for the check of a project."""
+    """Returns the name by which a branch rule requires the check of a project."""
     return f"sqlmesh plan ({one_line(project, _NAME)})"
 
 
 def choose_conclusion_of_check_run(
     view: ReviewView, apply_end: ApplyEnd | None = None
 ) -> Conclusion:
-    """What GitHub shows of a decision.
+    """Returns what GitHub shows for a decision.
 
-    A Review waits for an action only if an action can end it: an owner who may accept. A plan that
+    A Review is `action_required` only if an action can end it: an owner may accept. A plan that
     could not be built is no success, whatever its review decided.
     """
     match view.report.decision:

@@ -1,6 +1,6 @@
 """The sticky comment in each of its states: a review, an apply, the end of an environment.
 
-The reports of a sweep, a doctor and a drift run are rendered here, too.
+It also renders the reports of a sweep, a doctor and a drift run.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from ci_bot.protocol.review_report import Report
 
 @dataclass(frozen=True, kw_only=True)
 class CarriedCommentReview:
-    """An earlier review that exists only as the text of our own comment."""
+    """An earlier review of which only the text in our own comment exists."""
 
     text: str
     head: Sha | None = None
@@ -51,9 +51,9 @@ class CarriedCommentReview:
 
     @classmethod
     def from_body(cls, body: str, marker: Marker | None) -> CarriedCommentReview | None:
-        """The review in `body`, a comment that is known to be ours; None if it holds none.
+        """Reads the review in `body`, a comment that is known to be ours; None if it holds none.
 
-        Never call it with somebody else's comment: the text goes into the next one as it is.
+        Never call it with somebody else's comment: the text goes into the next one unchanged.
         """
         text = lift_review_from_comment_body(body)
         if not text or marker is None:
@@ -89,7 +89,7 @@ def render_review_comment(
     *,
     last_good: CarriedCommentReview | None = None,
 ) -> RenderedText:
-    """The review as Markdown; `context.phase` says in which state.
+    """Renders the review as Markdown, in the state that `context.phase` names.
 
     Args:
         report: What the review found, without secrets. With `failure` set, phase `plan_failed`
@@ -122,7 +122,7 @@ def render_planning_comment(
     *,
     review: ReviewSource = None,
 ) -> RenderedText:
-    """The comment while a plan is being made, with the earlier review collapsed below."""
+    """Renders the comment while a plan is made, with the earlier review collapsed below."""
     values, shares = make_earlier_parts(review, context, budget_bytes)
     return compose_markdown_text("planning.md.j2", values, shares, context, budget_bytes)
 
@@ -130,7 +130,7 @@ def render_planning_comment(
 def make_parts_of_review_comment(
     report: Report, context: CommentViewContext, budget: int | None
 ) -> tuple[dict[str, object], list[SectionShare]]:
-    """Values and sections of a report."""
+    """Returns the values and sections of a report."""
     view = ReviewView(report, context, complete=budget is None)
     values = make_base_values_of_comment_template(context, report.head_sha) | {
         "v": view,
@@ -142,7 +142,7 @@ def make_parts_of_review_comment(
 def make_earlier_parts(
     review: ReviewSource, context: CommentViewContext, budget: int | None
 ) -> tuple[dict[str, object], list[SectionShare]]:
-    """Values and sections of an earlier review, as a report or as the text of our own comment."""
+    """Returns values and sections of an earlier review: a report, or the text of our comment."""
     if isinstance(review, Report):
         return make_parts_of_review_comment(review, context, budget)
     values = make_base_values_of_comment_template(context)
@@ -169,15 +169,15 @@ _DETAIL = (
     "| Model | Window | Keys | Columns that differ, and how much of them is equal | Schema |\n"
     "|:--|:--|:--|:--|:--|"
 )
-# So many columns say above all folds how they changed; the others say it below.
+# How many columns show above all folds how they changed; the others show it below.
 _COLUMNS = 4
 _VIEWS = "| View | On Spark |\n|:--|:--|"
 _ATTEMPTS = "| Attempt | Result | Time | Error | Tried again because |\n|--:|:--|--:|:--|:--|"
 _LEFT = "| Left over | Why |\n|:--|:--|"
 _RECLAIMED = "| Table | Size |\n|:--|--:|"
-# The table below the sentences has all of them.
+# How many reasons are sentences; the table below them has all.
 _REASONS = 3
-# The next one can go through without a change.
+# After these refusals the next try can succeed without a change.
 _TURNS = ("held", "state_locked")
 _KEPT = "| Table | Why | Until |\n|:--|:--|:--|"
 
@@ -189,12 +189,12 @@ def render_apply_comment(
     *,
     review: ReviewSource = None,
 ) -> RenderedText:
-    """An apply that runs (no document yet), ended, was refused, or was cancelled.
+    """Renders an apply that runs (no document yet), ended, was refused, or was cancelled.
 
     Args:
         document: The worker's answer; None in phase `applying`, and if the bot itself refused or
             was cancelled before the worker answered.
-        review: The review that was applied, kept collapsed below.
+        review: The review that was applied; it stays collapsed below.
 
     Raises:
         ValueError: `context.phase` is no state of an apply, or it needs a document.
@@ -284,7 +284,7 @@ def render_cleanup_comment(
     *,
     review: ReviewSource = None,
 ) -> RenderedText:
-    """The tombstone of an environment, or what is left of it and how to try again.
+    """Renders the tombstone of an environment, or what is left of it and how to try again.
 
     Raises:
         ValueError: `context.phase` is neither `closed` nor `cleanup_failed`.
@@ -297,7 +297,7 @@ def render_cleanup_comment(
     values |= {
         "k": document,
         "kept": count_kept_by_reason(document)[:_REASONS],
-        # What was refused is refused again, unless it was only somebody's turn.
+        # The same request is refused again, unless only another run was in the way.
         "retry": None if refused and why not in _TURNS else context.cleanup_command,
     }
     shares += _make_cleanup_shares(document, context, complete=budget_bytes is None)
@@ -305,8 +305,11 @@ def render_cleanup_comment(
 
 
 def count_kept_by_reason(document: CleanupDocument) -> list[tuple[str, int, str | None]]:
-    """Why physical tables stay, how many for that reason, and until when at the longest (None if
-    that is not known of one of them); what most of them stay for comes first."""
+    """Groups the physical tables that stay by their reason, the most frequent first.
+
+    Each entry has the reason, the number of tables, and the latest time until which they stay (None
+    if that is not known for one of them).
+    """
     groups: dict[str, list[str | None]] = {}
     for table in document.tables_kept:
         groups.setdefault(table.why, []).append(table.until)
@@ -350,17 +353,17 @@ def _make_cleanup_shares(
 # A sweep's report as Markdown, for the step summary and the terminal.
 
 
-# A state of thousands of environments must not lose the whole summary to the runner's limit.
+# The runner's limit must not drop the whole summary of a state with thousands of environments.
 MOST_ROWS = 500
-# An issue holds 65,536 characters, and there are five tables.
+# An issue holds 65,536 characters, and it has five tables.
 _MOST_DRIFTED = 50
 _GONE = ("removed", "nothing_to_do")
 
 
 def render_sweep_markdown(report: SweepReport, context: CommentViewContext) -> str:
-    """The whole report as Markdown; `context` says where links lead and what time it is."""
+    """Renders the whole report as Markdown; `context` has the time and where links lead."""
     rescued = [row for row in report.rows if row.standing == "remove"]
-    # Of environments that were removed before.
+    # Tables of environments that were removed before.
     tables = [row for row in report.rows if row.standing == "tables"]
     kept = [row for row in report.rows if row.standing not in ("remove", "tables")]
     template = get_environment_of_comment_templates().get_template("sweep.md.j2")
@@ -379,7 +382,7 @@ def render_sweep_markdown(report: SweepReport, context: CommentViewContext) -> s
 
 
 def render_doctor_markdown(document: DoctorDocument) -> str:
-    """What a doctor found, as Markdown for the step summary: what is missing comes first."""
+    """Renders what a doctor found, for the step summary: failed checks come first."""
     order = ("fail", "warn", "not_run", "ok")
     template = get_environment_of_comment_templates().get_template("doctor.md.j2")
     checks = sorted(document.checks, key=lambda check: order.index(check.status))
@@ -388,10 +391,10 @@ def render_doctor_markdown(document: DoctorDocument) -> str:
 
 
 def render_drift_markdown(report: DriftReport, context: CommentViewContext) -> str:
-    """What a drift run found, as Markdown for its issue and its summary.
+    """Renders what a drift run found, for its issue and its summary.
 
-    It holds no time of the run: the same drift at the same commit gives the same text, and an issue
-    is edited only if something changed.
+    The text has no time of the run: the same drift at the same commit gives the same text, so an
+    issue is edited only if something changed.
     """
     return tidy_blank_markdown_lines(
         get_environment_of_comment_templates()
@@ -409,7 +412,7 @@ def _link_pull_request(context: CommentViewContext, number: int | None) -> SafeM
     if number is None:
         return SafeMarkdown("–")
     root = f"{context.server_url.rstrip('/')}/{context.repository}" if context.repository else None
-    # Without a link GitHub would make a reference of it, which is the same place.
+    # Without a link GitHub would make a reference of it, which leads to the same place.
     return make_link(SafeMarkdown(f"#{number}"), f"{root}/pull/{number}" if root else None)
 
 
@@ -419,11 +422,11 @@ Document = Report | ApplyDocument | CleanupDocument
 def render_markdown_text(
     document: Document, context: CommentViewContext, budget: int | None = None
 ) -> str:
-    """The document as Markdown, complete or with at most `budget` bytes.
+    """Renders the document as Markdown, complete or with at most `budget` bytes.
 
     Args:
-        context: What the comment of this document would be rendered with; its phase is not checked,
-        the document has its own.
+        context: The context of this document's comment. Its phase is replaced by that of the
+            document.
     """
     context = replace(context, phase=find_comment_phase(document))
     if isinstance(document, Report):
@@ -434,7 +437,7 @@ def render_markdown_text(
 
 
 def find_comment_phase(document: Document) -> Phase:
-    """The state of a comment that shows this document."""
+    """Returns the state of a comment that shows this document."""
     if isinstance(document, Report):
         return review_phase(document)
     if isinstance(document, ApplyDocument):

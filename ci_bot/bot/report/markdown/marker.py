@@ -2,10 +2,10 @@
 
 The record travels through text that others can write, so both directions are careful. Encoding
 leaves no character in it that could end the HTML comment, start markup, or mean something to
-GitHub's mention and reference filters. Decoding takes any text and gives a record or nothing.
+GitHub's filters of mentions and references. Decoding takes any text and gives a record or None.
 
-A comment that decodes is not yet ours: anybody can paste a marker. Who wrote it, and for which
-pull request and project, is checked by `ci_bot.bot.github.sticky_posts`.
+A comment that can be decoded is not yet ours: anybody can paste a marker.
+`ci_bot.bot.github.sticky_posts` checks who wrote it, and for which pull request and project.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ CLOSING = " -->"
 LONGEST = 32_000  # characters; twenty long history entries stay below it
 _NOTE = "<!-- sqlmesh-plan-review-note "
 
-# Everything but these is written as \u00XX. Such characters occur inside JSON strings only, where
-# that spelling means the same, so a JSON reader needs to know nothing of it.
+# Every other character is written as \u00XX. Such characters occur only inside JSON strings, where
+# that spelling means the same, so a JSON reader needs no special handling.
 _OUTSIDE_OF_PLAIN = re.compile(r'[^A-Za-z0-9{}\[\]":,._/\\ ]')
 
 
 def encode_comment_marker(marker: Marker) -> str:
-    """The marker as one line, to be the first line of the comment's body.
+    """Returns the marker as one line, to be the first line of the comment's body.
 
-    Where it would grow beyond `LONGEST` the oldest entries of its history (the first ones) go.
+    If it would be longer than `LONGEST`, the oldest entries of its history (the first ones) are
+    left out.
     """
     line = _encode_document(marker)
     while len(line) > LONGEST and marker.history:
@@ -51,17 +52,17 @@ def _encode_document(marker: Marker) -> str:
 
 
 def escape_json_of_comment_marker(text: str) -> str:
-    """ASCII JSON as the same JSON without any character that means something outside of it."""
+    """Escapes ASCII JSON, so that no character in it has a meaning outside of JSON."""
     return _OUTSIDE_OF_PLAIN.sub(lambda hit: f"\\u{ord(hit[0]):04x}", text)
 
 
 def mark_news_comment(body: str, key: str) -> str:
-    """A short comment with the news of a project, so that a later one can fold it."""
+    """Returns a short comment with the project's mark at its end, for a later one to fold it."""
     return f"{body.rstrip()}\n\n{_make_news_mark(key)}\n"
 
 
 def is_claim_of_news_comment(body: str, key: str) -> bool:
-    """Whether a body claims to be such a comment of this project. Anybody can paste the mark."""
+    """Whether a body claims to be such a comment of this project; anybody can paste the mark."""
     return body.rstrip().endswith(f"\n{_make_news_mark(key)}")
 
 
@@ -70,10 +71,10 @@ def _make_news_mark(key: str) -> str:
 
 
 def decode_comment_marker(body: str) -> Marker | None:
-    """The marker in a body's first line; None if there is none that can be trusted.
+    """Reads the marker in a body's first line; None if there is none that can be trusted.
 
-    Unknown versions, unknown keys, wrong types and text of any other kind are all None: a comment
-    that a later release wrote, or somebody else, is left alone.
+    It returns None for unknown versions, unknown keys, wrong types and text of any other kind: so
+    the bot leaves a comment alone that a later release, or somebody else, wrote.
     """
     if not body.startswith(OPENING):
         return None
@@ -91,7 +92,7 @@ def decode_comment_marker(body: str) -> Marker | None:
 
 @dataclass(frozen=True, kw_only=True)
 class CommentMarkerFacts:
-    """What the marker says of the plan that the comment shows; null if there is none."""
+    """The marker's facts about the plan in the comment; each is None if there is none."""
 
     head: Sha | None = None
     base: Sha | None = None
@@ -103,7 +104,7 @@ class CommentMarkerFacts:
 
     @classmethod
     def from_marker(cls, marker: Marker | None) -> CommentMarkerFacts:
-        """The facts that an earlier run wrote."""
+        """Returns the facts that an earlier run wrote."""
         if marker is None:
             return cls()
         return cls(
@@ -122,12 +123,12 @@ def list_plans_before_in_comment(
     plan: PlanId | None,
     history: Sequence[PlanHistoryEntry] | None = None,
 ) -> list[PlanHistoryEntry]:
-    """The earlier plans of a pull request, the oldest first.
+    """Lists the earlier plans of a pull request, the oldest first.
 
     Args:
-        marker: What an earlier run wrote.
-        plan: The plan of now, which is no earlier one.
-        history: What came before `marker`; else it says so itself.
+        marker: The marker that an earlier run wrote.
+        plan: The current plan, which is not an earlier one.
+        history: The plans before `marker`; if None, the marker's own history.
     """
     if marker is None:
         return list(history or ())

@@ -1,4 +1,4 @@
-"""Short new comments. They notify people, so there are three occasions for one."""
+"""Short new comments. They notify people, so there are only three occasions for one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def render_decision_changed_notice(
     head: Sha | None,
     comment_url: str | None = None,
 ) -> str:
-    """Says that a push moved the decision; `summary` is the report's first reason."""
+    """Says that a push changed the decision; `summary` is the report's first reason."""
     values = {"before": before, "after": after, "head": head}
     return _render_notice("decision_changed", context, summary, comment_url, **values)
 
@@ -87,7 +87,7 @@ def _render_notice(
     )
 
 
-# The short answers to comment commands: refused and why, how to ask, how things stand.
+# The short answers to comment commands: a refusal and why, the usage, the status.
 
 
 _PHASES: dict[Phase, str] = {
@@ -116,7 +116,7 @@ def render_refused_comment(
     hint: str | None,
     context: CommentViewContext,
 ) -> str:
-    """Why a command is not carried out, and what to do instead."""
+    """Says why a command is not carried out, and what to do instead."""
     return _render_reply_comment(
         "refused",
         context,
@@ -129,14 +129,14 @@ def render_refused_comment(
 def render_usage_comment(
     commands: Sequence[str], problem: str | None, context: CommentViewContext
 ) -> str:
-    """The commands; `problem` says what was wrong with a line that is none of them."""
+    """Lists the commands; `problem` says what was wrong with a line that is no command."""
     return _render_reply_comment("help", context, problem=problem, usage="\n".join(commands))
 
 
 def render_accepted_comment(
     acceptance: Acceptance, report: Report, context: CommentViewContext
 ) -> str:
-    """What was accepted, where the comment goes on to show something else."""
+    """Says what was accepted, if the sticky comment does not change to show it."""
     summary = f"`@{acceptance.by}` accepts `{acceptance.rule}` on `{acceptance.model}`:"
     return _render_reply_comment(
         "accepted",
@@ -148,15 +148,17 @@ def render_accepted_comment(
 
 
 def render_restated_comment(summary: str, context: CommentViewContext) -> str:
-    """What is recorded or taken back, where the comment goes on to show something else."""
+    """Says what was recorded or withdrawn, if the sticky comment does not change to show it."""
     return _render_reply_comment("restated", context, summary=summary)
 
 
 def render_estimated_comment(
     document: EstimateDocument, hours: float | None, context: CommentViewContext
 ) -> str:
-    """What building will cost, model by model, and what prod builds after the merge; `hours` is the
-    limit that both are held against."""
+    """Says what building will cost, by model, here and in prod after the merge.
+
+    `hours` is the limit with which both costs are compared.
+    """
     return _render_figures_comment(
         "estimate", document, document.cost, document.after_merge, hours, context
     )
@@ -165,8 +167,10 @@ def render_estimated_comment(
 def render_probed_comment(
     document: ApplyDocument, hours: float | None, context: CommentViewContext
 ) -> str:
-    """What a probe has built, what all of the plan will cost by that, and which models it left out;
-    for `hours` see `estimated`. The document must be one of a probe that came to its end."""
+    """Says what a probe built, what the whole plan will cost by that, and what it left out.
+
+    `hours` is as in `render_estimated_comment`. The document must be of a probe that was completed.
+    """
     if document.estimate is None:
         return _render_reply_comment("nothing_to_probe", context, plan_id=document.plan_id)
     return _render_figures_comment(
@@ -192,7 +196,7 @@ def _render_figures_comment(
     context: CommentViewContext,
     **values: object,
 ) -> str:
-    """An answer with the figures of the environment and of prod, model by model."""
+    """Renders an answer with the figures of the environment and of prod, by model."""
     here = {item.model: item for item in cost.models}
     there = {item.model: item for item in after_merge.models} if after_merge else {}
     models = [(here.get(name), there.get(name)) for name in {**here, **there}]
@@ -216,14 +220,14 @@ def _render_figures_comment(
 def is_estimate_above_in_comment(
     document: EstimateDocument | ApplyDocument, hours: float | None
 ) -> bool:
-    """Whether what is known of one of both is above a limit."""
+    """Whether the known cost of the environment or of prod is above the limit."""
     return any(cost.find_hours_above(hours) is not None for cost in list_limited_costs(document))
 
 
 def render_status_comment(
     marker: Marker | None, context: CommentViewContext, *, comment_url: str | None
 ) -> str:
-    """What our comment's marker says; None if there is no such comment."""
+    """Says what our comment's marker says; without a marker, that there is no such comment."""
     return _render_reply_comment(
         "status",
         context,

@@ -40,7 +40,7 @@ from ci_bot.protocol.review_inputs import ExampleInput, ExecutionExample, ModelE
 
 
 def render_example_markdown(item: ModelExecution) -> SafeMarkdown:
-    """A heading, a table for each table that is read, and one for the results."""
+    """Renders a heading, a table for each input table, and one for the results."""
     if item.example is None:
         raise ValueError(f"no example of {item.model}")
     parts = [f"**{make_code_span(item.model)}** gives another result if it reads these rows:"]
@@ -52,7 +52,7 @@ def render_example_markdown(item: ModelExecution) -> SafeMarkdown:
 
 
 def _render_test_markdown(item: ModelExecution) -> Iterator[str]:
-    """A fold with the unit test, or why there is none."""
+    """Yields a fold with the unit test, or why there is none."""
     if item.witness is not None:
         place = make_code_span(item.witness.path)
         yield f"<details><summary>{WITNESS}</summary>"
@@ -109,9 +109,9 @@ def _count_bytes(text: str) -> int:
 
 @dataclass
 class RowsMarkdownSection(Generic[_Item]):
-    """A table, or with an empty `header` a list of blocks, whose first items are the weightiest.
+    """A table, or a list of blocks if `header` is empty; the heaviest items come first.
 
-    Rows are rendered only as far as they are needed: 5,000 models cost no more than what fits.
+    It renders only the rows that are needed: 5,000 models cost no more than the rows that fit.
     """
 
     name: str
@@ -146,7 +146,7 @@ class RowsMarkdownSection(Generic[_Item]):
 
 @dataclass(frozen=True)
 class ModelDiff:
-    """One model's heading, already safe, and its unified diff, which is not."""
+    """One model's heading, which is safe already, and its unified diff, which is not."""
 
     heading: SafeMarkdown
     text: str
@@ -154,7 +154,7 @@ class ModelDiff:
 
 @dataclass
 class DiffsMarkdownSection:
-    """Definition diffs: an equal share each; what a small diff leaves over goes to the large."""
+    """Diffs of definitions, each with an equal share; large ones get what small ones leave."""
 
     name: str
     items: Sequence[ModelDiff]
@@ -174,7 +174,7 @@ class DiffsMarkdownSection:
         count = min(len(self.items), budget // self.least)
         blocks, whole = [], 0
         left = budget
-        # Smallest first, so that every later one can use what the earlier ones did not.
+        # The smallest first, so that later ones can use what earlier ones left.
         chosen = sorted(range(count), key=lambda index: len(self.items[index].text))
         texts: dict[int, str] = {}
         for position, index in enumerate(chosen):
@@ -224,7 +224,7 @@ def _render_diff(item: ModelDiff, lines: Sequence[str]) -> str:
 
 @dataclass
 class StagesMarkdownSection:
-    """What an apply would do, in order. The stages stay; their items are shortened first."""
+    """The steps of an apply, in order. All stages are shown; their items are shortened first."""
 
     name: str
     items: Sequence[Stage]
@@ -261,7 +261,7 @@ class StagesMarkdownSection:
 
 @dataclass
 class GraphMarkdownSection:
-    """The lineage with as many models as fit; complete texts list every edge behind it."""
+    """The lineage with as many models as fit; complete texts list every edge below it."""
 
     name: str
     lineage: Lineage
@@ -298,7 +298,7 @@ class GraphMarkdownSection:
 
 @dataclass
 class OlderReviewMarkdownSection:
-    """A review that exists only as the text of our own earlier comment; cut at block edges."""
+    """A review of which only our own earlier comment has the text; it is cut between blocks."""
 
     name: str
     text: str
@@ -315,7 +315,7 @@ class OlderReviewMarkdownSection:
         return FittedMarkdownPiece(SafeMarkdown(kept), shown, total)
 
 
-# The sections of a review in the order in which a budget cuts them, each with what it keeps.
+# The sections of a review in the order in which the budget cuts them, each with its reserve.
 
 
 _CHANGES = "| Model | Change | Category | Kind | Owner |\n|:--|:--|:--|:--|:--|"
@@ -350,7 +350,7 @@ def _make_work_rows(
 
 
 def make_shares_of_review_comment(view: ReviewView, *, complete: bool) -> list[SectionShare]:
-    """All sections; those that a reader needs least come first, because they are cut first.
+    """Makes all sections; those that a reader needs least come first, because they are cut first.
 
     `complete` texts also keep long cells whole.
     """

@@ -1,8 +1,8 @@
-"""The Jinja environment, which fails safe: what a template prints without a filter is a code span.
+"""The safe Jinja environment: it makes a code span of each value printed without a filter.
 
-Autoescape is on, so Jinja itself keeps apart what a template wrote (`Markup`) from what came in as
-data, also through macros; `finalize` then escapes the data for Markdown instead of HTML. The one
-way around it, joining strings inside an expression, is forbidden by a test over the templates' AST.
+Autoescape is on, so Jinja itself separates what a template wrote (`Markup`) from data, also through
+macros; `finalize` then escapes the data for Markdown instead of HTML. The one way around it is to
+join strings inside an expression; a test over the templates' AST forbids that.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _HEAD_LINES = 40
 
 
 def link_own_words(label: str, url: str | None) -> SafeMarkdown:
-    """One of the templates' own words, linked to a URL of the bot."""
+    """Links one of the templates' own words to a URL of the bot."""
     return markdown_text.make_link(SafeMarkdown(label), url)
 
 
 def format_optional_count(value: int | None) -> SafeMarkdown:
-    """A count, or a dash where it is unknown: never 0."""
+    """Formats a count; a dash, never 0, if it is unknown."""
     return SafeMarkdown("–" if value is None else words.format_number(value))
 
 
 def keep_first_lines(text: str, limit: int | None) -> str:
-    """The first lines of a long message, unless there is no limit; still untrusted."""
+    """Returns the first lines of a long message, or all without a limit; still untrusted."""
     lines = text.strip().splitlines()
     if limit is None:
         return "\n".join(lines)
@@ -59,16 +59,16 @@ def keep_first_lines(text: str, limit: int | None) -> str:
 
 
 def drop_stop_in_comment(text: str) -> str:
-    """A sentence to go on after; still untrusted."""
+    """Returns a sentence without its full stop, to be continued; still untrusted."""
     return text.strip().removesuffix(".")
 
 
 def render_team_words(
     text: str, plan: str | None, environment: str, decision: str | None
 ) -> SafeMarkdown:
-    """A header or footer of the team as it stands in its policy, with its variables filled in.
+    """Renders the team's header or footer as its policy has it, with the variables filled in.
 
-    It was checked where the policy was read; what would not pass there now is shown as words.
+    The text was checked when the policy was read; a text that would not pass now is shown as words.
     """
     if find_unfit_part_of_team_words(text) is not None:
         return markdown_text.render_prose(text)
@@ -78,7 +78,7 @@ def render_team_words(
 
 
 def render_team_message(text: str) -> SafeMarkdown:
-    """What the team says of a finding: one line of Markdown, fit for the cell of a table."""
+    """Renders the team's text about a finding: one line of Markdown, fit for a table cell."""
     fit = find_unfit_part_of_team_words(text, one_line=True) is None
     return SafeMarkdown(text) if fit else markdown_text.prose_cell(text)
 
@@ -87,19 +87,19 @@ _REASON = re.compile(r"(?P<rule>[\w-]*[a-z][\w-]*)(?: on |: )(?P<rest>.+)", re.D
 
 
 def find_rule_of_reason(reason: str) -> str:
-    """The rule that a decision's reason begins with; "" if it begins with none."""
+    """Returns the rule with which a decision's reason begins; "" if there is none."""
     found = _REASON.fullmatch(reason)
     return found["rule"] if found else ""
 
 
 def cut_rule_of_reason(reason: str) -> str:
-    """A decision's reason without the rule that it begins with; still untrusted."""
+    """Returns a decision's reason without the rule at its beginning; still untrusted."""
     found = _REASON.fullmatch(reason)
     return found["rest"] if found else reason
 
 
 def _trust_own_words(function: Callable[..., str]) -> Callable[..., SafeMarkdown]:
-    """A filter whose words are all our own, for numbers and times."""
+    """Makes a filter whose words are all our own, for numbers and times."""
 
     def filter_value(*args: Any) -> SafeMarkdown:
         return SafeMarkdown(function(*args))
@@ -110,7 +110,7 @@ def _trust_own_words(function: Callable[..., str]) -> Callable[..., SafeMarkdown
 def _make_word_filter(
     vocabulary: Mapping[str, str],
 ) -> Callable[[str | None], SafeMarkdown]:
-    """A filter for the words of the field; one that we do not know is untrusted text."""
+    """Makes a filter for the words of the field; an unknown word counts as untrusted text."""
 
     def filter_word(value: str | None) -> SafeMarkdown:
         if value is None:
@@ -190,21 +190,21 @@ WORDS: dict[str, Callable[..., SafeMarkdown]] = {
 
 
 def finalize_value(value: Any) -> Any:
-    """Numbers and Markdown made here pass; every other value becomes a code span."""
+    """Returns numbers and our own Markdown as they are; makes a code span of every other value."""
     if isinstance(value, SafeMarkdown | Markup | int):
         return value
     return markdown_text.make_table_cell(str(value))
 
 
 def find_directory_of_comment_templates() -> Traversable:
-    """Where this installation's templates are."""
+    """Returns the directory of this installation's templates."""
     return find_resource("templates")
 
 
 def make_sandbox_of_comment_templates(
     directory: Traversable, finalize: Callable[[Any], Any] | None = None
 ) -> SandboxedEnvironment:
-    """An environment over one directory. Data is only ever context, never a template's source."""
+    """Makes an environment over one directory; data is only context, never a template's source."""
 
     def load_source(name: str) -> str | None:
         source = directory / name
@@ -223,7 +223,7 @@ def make_sandbox_of_comment_templates(
 
 @cache
 def get_environment_of_comment_templates() -> SandboxedEnvironment:
-    """The one environment of comments."""
+    """Returns the one environment of comments."""
     created = make_sandbox_of_comment_templates(
         find_directory_of_comment_templates(), finalize_value
     )

@@ -13,14 +13,14 @@ from ci_bot.protocol.plan import TESTS_HINT
 from ci_bot.protocol.plan_identity import GivenFlags, PlanOption, Switch
 from ci_bot.protocol.review_report import Report
 
-# A longer list is read by nobody; the risks have a table of their own.
+# Nobody reads a longer list, and the risks have a table of their own.
 _MAX_RISKS = 5
 
 
 def list_recommendations(report: Report) -> list[str]:
-    """A sentence for each thing to fix, in the order in which it pays.
+    """Returns a sentence for each thing to fix, the most useful first.
 
-    What makes every later step fail comes first, then what stops the decision, then what is only
+    First comes what makes every later step fail, then what stops the decision, then what is only
     worth doing.
     """
     checks = report.checks
@@ -68,7 +68,7 @@ _SWITCHES = get_args(Switch)
 
 
 def describe_reproduction(report: Report, context: CommentViewContext) -> str:
-    """The same review in a clone on a laptop, of the tree that was reviewed."""
+    """Returns the shell lines that repeat this review in a clone on a laptop, of the same tree."""
     lines = []
     base = report.base_sha
     if context.pr_number is not None:
@@ -88,7 +88,7 @@ def describe_reproduction(report: Report, context: CommentViewContext) -> str:
 
 
 def make_restatement_command(report: Report) -> str:
-    """The prod command for the models that were asked for, or with a place to fill in."""
+    """Returns the command for prod: for the restated models, or with a place to fill in."""
     restated = report.identity.flags.restate_models if report.identity else []
     models = [_quote_for_shell(model) for model in restated] or ["MODEL"]
     window = report.identity.window if report.identity else None
@@ -104,7 +104,7 @@ def make_restatement_command(report: Report) -> str:
 def format_project_options(
     projects: Sequence[str], python_path: Sequence[str], gateway: str | None
 ) -> str:
-    """The projects as options of `ci-bot`."""
+    """Formats the projects as options of `ci-bot`."""
     found = [f"--project {_quote_for_shell(path)}" for path in projects]
     found += [f"--python-path {_quote_for_shell(path)}" for path in python_path]
     found += [f"--gateway {_quote_for_shell(gateway)}"] if gateway else []
@@ -112,10 +112,10 @@ def format_project_options(
 
 
 def format_plan_flags(given: GivenFlags, start: str | None, end: str | None) -> str:
-    """The options of a plan as a laptop was given them, each after a blank."""
+    """Formats the options of a plan as a laptop was given them, each after a blank."""
     named_options: list[tuple[str, object]] = []
     for field, value in given:
-        # A list is an option that was repeated, and is called after one of its values.
+        # A list is an option that was repeated; the option has the name of one value (singular).
         values = value if isinstance(value, list) else [value]
         named_options += [
             (field.replace("_models", "_model").replace("_", "-"), item) for item in values
@@ -129,7 +129,7 @@ def format_plan_flags(given: GivenFlags, start: str | None, end: str | None) -> 
 
 
 def _format_plan_inputs(options: Sequence[PlanOption]) -> str:
-    """The inputs of a plan; what the project says, it says on a laptop as well."""
+    """Formats the inputs of a plan; what the project sets, a laptop reads from the project."""
     given = [option for option in options if option.source != "project"]
     switches = {"true": True, "false": False}
     return "".join(

@@ -1,4 +1,4 @@
-"""An apply's evidence as its readers ask for it."""
+"""An apply's evidence, in the forms in which its readers need it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ci_bot.protocol.plan_identity import PlanDifference
 
 @dataclass(frozen=True)
 class DiffRowView:
-    """A model's row of the table; `rows_changed` is None if it was not compared."""
+    """A row of the table, for one model; `rows_changed` is None if it was not compared."""
 
     diff: TableDiff | DiffView
     model_name: SafeMarkdown
@@ -33,7 +33,7 @@ class DiffRowView:
 
 @dataclass(frozen=True)
 class ColumnRowView:
-    """How a column changed; `share` is that of the rows in which it did."""
+    """A column's change; `share` is the share of rows in which it changed."""
 
     model: str
     column: ColumnMatch
@@ -43,7 +43,7 @@ class ColumnRowView:
 
 @dataclass(frozen=True)
 class FailedModelAuditView:
-    """A blocking audit that failed, and the model whose new table it was asked of."""
+    """A blocking audit that failed, and the model whose new table it checked."""
 
     model: AppliedModel
     audit: ModelAudit
@@ -51,14 +51,17 @@ class FailedModelAuditView:
 
 @dataclass(frozen=True)
 class ApplyView:
-    """What the templates of an apply read."""
+    """The view that the templates of an apply read."""
 
     doc: ApplyDocument
 
     @cached_property
     def compared(self) -> list[DiffView]:
-        """Comparisons that were made, those that need a look first: what was changed itself before
-        what only reads it."""
+        """The comparisons that were made, in the order in which they need attention.
+
+        If two need it equally, a model that the pull request changes comes before one that only
+        reads it.
+        """
         order = {"suspect": 0, "differs": 1, "empty": 2, "same": 3}
         found = [DiffView(diff) for diff in self.doc.table_diff if diff.compared]
         return sorted(
@@ -89,7 +92,7 @@ class ApplyView:
         same = [diff for diff in self.compared if diff.state == "same"]
         if not same:
             return "nothing"
-        # A part of the history, or of the models, is not all of it.
+        # If only a part of the history or of the models was compared, not all data is the same.
         whole = (
             all(diff.complete for diff in same)
             and not self.empty_comparisons
@@ -99,7 +102,7 @@ class ApplyView:
 
     @property
     def _left_out(self) -> bool:
-        """Whether a model was not compared of which prod has data that may differ."""
+        """Whether a model was not compared although prod has data of it that may differ."""
         return any(not diff.nothing_to_compare for diff in self.skipped)
 
     @property
@@ -136,7 +139,7 @@ class ApplyView:
 
     @property
     def columns(self) -> list[ColumnRowView]:
-        """Columns that differ and were checked, of the models in their order."""
+        """Columns that differ and were profiled, in the order of their models."""
         return [
             ColumnRowView(
                 diff.model,
@@ -160,7 +163,7 @@ class ApplyView:
 
     @property
     def first_view(self) -> str | None:
-        """The view to look at first: of the model that differs most, else any."""
+        """The view to open first: that of the model that differs most, else the first one."""
         shown = [item.view for item in self.doc.views]
         model = next((diff.model for diff in self.compared), "").rpartition(".")[2]
         fitting = (view for view in shown if view.rpartition(".")[2].startswith(model))
@@ -168,7 +171,7 @@ class ApplyView:
 
     @property
     def as_planned(self) -> bool:
-        """Whether all was built that was expected, and nothing failed."""
+        """Whether exactly the expected work was built, and nothing failed."""
         expected, built = self.doc.estimate, self.built_work
         if expected is None or self.doc.failure is not None:
             return False
@@ -176,23 +179,23 @@ class ApplyView:
 
     @property
     def empty_comparisons(self) -> int:
-        """Comparisons of nothing with nothing."""
+        """How many comparisons had no rows on either side."""
         return sum(diff.state == "empty" for diff in self.compared)
 
     @property
     def coverage(self) -> tuple[int, int] | None:
-        """The smallest coverage of all comparisons, because that is how far the evidence goes."""
+        """The smallest coverage of all comparisons: the evidence goes no further than that."""
         known = [diff.coverage for diff in self.compared if diff.coverage]
         return min(known, key=lambda pair: pair[0] / pair[1], default=None)
 
     @cached_property
     def built_work(self) -> Work:
-        """What was built, counted as the review counts it."""
+        """What was built, counted in the same way as in the review."""
         return sum_planned_work(self.doc.models)
 
     @property
     def rows(self) -> int | None:
-        """Rows in all tables; unknown as soon as one of them is."""
+        """The number of rows in all tables; None if it is not known for one of them."""
         counts = [model.rows for model in select_tables(self.doc.models)]
         known = [rows for rows in counts if rows is not None]
         return sum(known) if known and len(known) == len(counts) else None
@@ -207,8 +210,11 @@ class ApplyView:
 
     @property
     def is_clean(self) -> bool:
-        """Whether all views resolve, no audit failed, the data was checked, and nobody has to
-        judge what the data diff found."""
+        """Whether everything is in order, so that nobody has to judge anything.
+
+        All views resolve, no audit failed, the data was checked, and the data diff found no
+        difference.
+        """
         audits = self.doc.audits
         views = self.resolving_views == len(self.doc.views)
         has_evidence = self.doc.evidence_missing is None
@@ -221,7 +227,7 @@ class ApplyView:
 
     @cached_property
     def failed_audit(self) -> FailedModelAuditView | None:
-        """The audit that stopped the apply; the first if there are several."""
+        """The audit that stopped the apply, or the first of several; None if no audit did."""
         found = [
             FailedModelAuditView(model, audit)
             for model in self.doc.models
@@ -232,7 +238,7 @@ class ApplyView:
 
     @property
     def is_told_by_audit(self) -> bool:
-        """Whether SQLMesh's message says no more than which audits failed."""
+        """Whether SQLMesh's message says only which audits failed."""
         text, more = self.failure_head
         return self.failed_audit is not None and not more and text.startswith("Audits failed:")
 
@@ -243,15 +249,18 @@ def _get_column_share(column: ColumnMatch) -> float | None:
 
 @dataclass(frozen=True)
 class DifferingEntryView:
-    """What differs in one way between two plans: some models, or some settings."""
+    """One kind of difference between two plans: some models, or some settings."""
 
     names: tuple[str, ...]
     how: Literal["added", "gone", "changed", "field"]
 
 
 def list_plan_differences(difference: PlanDifference | None) -> list[DifferingEntryView]:
-    """What explains a difference first: a new model, one that is gone, or a setting. The models
-    that only have another version mostly follow from these, so they share one entry."""
+    """Lists the differences, those that explain the others first.
+
+    These are a new model, a removed model, or a setting. The models that only have another version
+    mostly follow from these, so they share one entry.
+    """
     if difference is None:
         return []
     changed = tuple(difference.snapshots_changed)

@@ -1,7 +1,7 @@
 """What the environment builds now, beside what `prod` builds after the merge: by kind of work.
 
-A row for each kind and not for each model: a model's name alone is wider than a phone, and which
-models they are stands in the picture and below.
+There is one row for each kind and not for each model, because a model's name alone is wider than a
+phone. The picture and the lists below name the models.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DAY_SECONDS = 86_400
 
 @dataclass(frozen=True)
 class BuildRowView:
-    """One kind of work. All words are ours; there are no names in it."""
+    """One kind of work. All words are ours; no names are in it."""
 
     label: SafeMarkdown
     here: SafeMarkdown
@@ -31,7 +31,7 @@ class BuildRowView:
 
 
 def list_build_row_views(report: Report) -> list[BuildRowView]:
-    """The rows; empty if no table is built on either side."""
+    """Returns the rows; empty if no table is built on either side."""
     here = report.backfill
     plan = report.prod_plan
     later = [*plan.full_backfill, *plan.next_run] if plan else []
@@ -73,7 +73,7 @@ def list_build_row_views(report: Report) -> list[BuildRowView]:
 
 
 def _describe_old_rows(report: Report) -> str:
-    """What becomes of the rows that prod's forward-only tables hold."""
+    """Says what happens to the rows that prod's forward-only tables hold."""
     forward, kept = list_forward_only_models(report), list_history_keepers(report)
     if not forward:
         return ""
@@ -94,7 +94,7 @@ def _describe_previews(items: Iterable[Backfill], kept: frozenset[str]) -> str:
 
 
 def _describe_intervals(items: Sequence[Backfill]) -> str:
-    """ "365 days since 2013-01-01", "2 tables, 730 days since 2013-01-01", "3 tables"."""
+    """Returns "2 tables, 730 days since 2013-01-01", "365 days since ...", "1 day, 2024-11-30"."""
     if not items:
         return ""
     tables = "" if len(items) == 1 else f"{words.format_count(len(items), 'table')}, "
@@ -107,12 +107,12 @@ def _describe_intervals(items: Sequence[Backfill]) -> str:
 
 
 def _format_unbroken_date(moment: str) -> str:
-    """A date that no narrow column breaks in two."""
+    """Formats a date so that no narrow column breaks it in two."""
     return words.format_day(moment).replace("-", "\N{NON-BREAKING HYPHEN}")
 
 
 def _name_interval_unit(items: Sequence[Backfill]) -> str:
-    """What an interval is, where that can be known from the windows."""
+    """Returns "day" if the windows show that each interval is a day, else "interval"."""
     return "day" if all(map(_is_daily, items)) else "interval"
 
 
@@ -145,7 +145,7 @@ def _find_prod_cost(report: Report) -> Cost | None:
 
 
 def _format_expected_time(cost: Cost | None) -> str:
-    """The expected time in a few words; "" if nothing is known."""
+    """Returns the expected time in a few words; "" if nothing is known."""
     if cost is None or cost.executor_hours_mid is None:
         return ""
     about = "at least" if cost.unknown else "about"
@@ -153,7 +153,7 @@ def _format_expected_time(cost: Cost | None) -> str:
     return f"{about} {words.executor_time(cost.executor_hours_mid)}{price}"
 
 
-# Totals of planned work, as readers ask for them.
+# Totals of planned work, in the form that readers need.
 
 
 TOP_WORK = 5
@@ -161,14 +161,14 @@ TOP_WORK = 5
 
 @dataclass(frozen=True)
 class DisplayWorkView(Work):
-    """Totals over a list of backfills, with what only a reader asks for."""
+    """Totals over a list of backfills, with two figures that only a reader needs."""
 
     previews: int = 0
     window: SafeMarkdown | None = None
 
 
 def describe_restated_models(items: Sequence[ProdRestatement]) -> str:
-    """How much restatements build again, and who asks; "" if none of them holds."""
+    """Says how much the restatements build again, and who asks; "" if none of them is valid."""
     held = [item for item in items if item.problem is None]
     if not held:
         return ""
@@ -178,7 +178,7 @@ def describe_restated_models(items: Sequence[ProdRestatement]) -> str:
 
 
 def describe_displayed_work(backfill: Sequence[Backfill]) -> DisplayWorkView:
-    """The totals of `backfill`."""
+    """Returns the totals of `backfill`."""
     tables = select_tables(backfill)
     covered = words.format_covering_window([(item.start, item.end) for item in tables])
     return DisplayWorkView(
@@ -194,13 +194,13 @@ def _get_build_size_order(item: Backfill) -> tuple[bool, int, int, str]:
 
 @dataclass(frozen=True)
 class PlannedWorkView:
-    """What is built here and in prod, as lists in the order of weight and as totals."""
+    """The work here and in prod, as lists (the largest first) and as totals."""
 
     report: Report
 
     @cached_property
     def backfill(self) -> list[Backfill]:
-        """The largest first: intervals, then whole tables, then views."""
+        """The largest first: by intervals, then whole tables, then views."""
         return sorted(self.report.backfill, key=_get_build_size_order)
 
     @cached_property
@@ -221,7 +221,7 @@ class PlannedWorkView:
 
     @cached_property
     def remaining_work(self) -> DisplayWorkView:
-        """What of the backfill is still to do."""
+        """The part of the backfill that is still to do."""
         return describe_displayed_work(self.report.work)
 
     @property
@@ -261,7 +261,7 @@ class PlannedWorkView:
         return sorted(plan.full_backfill, key=_get_build_size_order) if plan else []
 
     def describe_in_prod(self, item: Backfill) -> SafeMarkdown:
-        """What a table of the environment is to prod after the merge."""
+        """Says what a table of the environment means for prod after the merge."""
         plan = self.report.prod_plan
         again = {b.model for b in plan.full_backfill} if plan else set()
         left = {b.model: b.intervals for b in plan.backfill} if plan else {}
@@ -274,6 +274,6 @@ class PlannedWorkView:
 
     @property
     def prod_cost(self) -> Cost | None:
-        """What a merge costs in prod, as far as anything is known of it."""
+        """What a merge costs in prod; None if nothing is known about it."""
         cost = self.report.prod_plan.cost if self.report.prod_plan else None
         return None if cost is None or cost.executor_hours_mid is None else cost

@@ -17,9 +17,9 @@ from ci_bot.protocol.rules import RULES
 
 @dataclass(frozen=True, kw_only=True)
 class ApplyConditionView:
-    """One requirement of the apply gate, shown ticked or not before anybody types a command.
+    """One requirement of the apply gate, shown as met or not before anybody types a command.
 
-    `next_command` says how to meet it, in a few words; a command in it stands between backticks.
+    `next_command` says in a few words how to meet it; a command in it is between backticks.
     """
 
     label: str
@@ -29,7 +29,7 @@ class ApplyConditionView:
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionOverrideView:
-    """A maintainer let a blocked plan through; it stays visible and belongs to one plan only."""
+    """A maintainer's approval of a blocked plan; it stays visible, and is valid for one plan."""
 
     by: str
     reason: str
@@ -37,7 +37,7 @@ class DecisionOverrideView:
 
 @dataclass(frozen=True, kw_only=True)
 class ProgressView:
-    """Where a running apply is. `seconds_left` is null until a first batch was measured."""
+    """The position of a running apply; `seconds_left` is None until a first batch was measured."""
 
     done: int
     total: int
@@ -47,7 +47,7 @@ class ProgressView:
 
 @dataclass(frozen=True, kw_only=True)
 class ApplyRefusalView:
-    """Why the bot itself refused a request, if no worker was ever asked."""
+    """The reason why the bot itself refused a request, if it asked no worker."""
 
     reason_code: str
     message: str
@@ -60,31 +60,32 @@ class CommentViewContext:
     """Everything in a comment that comes from the bot.
 
     Args:
-        project: The key that tells projects in one repository apart.
+        project: The key that distinguishes the projects of one repository.
         environment: The environment that the pull request owns.
         now: When this text is rendered, UTC.
         phase: Which state of the comment to show.
         marker: The hidden first line; none on a laptop and in step summaries of other activities.
-        repository: `owner/name`; none outside of GitHub, and then nothing is linked.
+        repository: `owner/name`; None outside of GitHub, and then nothing is linked.
         report_url: The artifact with the complete report.
-        rules_url: Where the pages of the rules are, for the version that runs; none if nobody
-            knows, and then no rule is linked.
+        rules_url: The address of the rules' pages, for the version that runs; None if it is not
+            known, and then no rule is linked.
         command: What a comment command starts with.
         options: The projects, as options of `ci-bot`; for commands to copy outside of GitHub.
-        plan_options: Those of the plan, each after a blank.
+        plan_options: The options of the plan, each after a blank.
         apply_workflow: File name of the workflow that takes `mode` and `pr-number`, for commands to
             copy.
         conditions: The gate that an apply has to pass.
-        fork: The pull request comes from a fork, so no warehouse was asked.
+        fork: Whether the pull request comes from a fork; then no warehouse was asked.
         new_head: The commit that is being planned, in phase `planning`.
-        new_base: The base branch that the pull request has been given since its last review.
-        others: Author and address of comments that carry our mark and that others wrote, or an
-            earlier token.
-        base_moves: The base branch's commit of the review and that of now, of a plan that is not
-            the reviewed one; None if they were not compared.
-        judged: What the apply's own review of the plan decided; that counts.
-        said: What the comment had said of it.
-        each_plan: Each plan has a comment of its own.
+        new_base: The base branch that the pull request has now, if it was changed since the last
+            review.
+        others: Author and address of each comment that carries our mark but that somebody else, or
+            an earlier token, wrote.
+        base_moves: The base branch's commit at the review and the one now, if the plan is not the
+            reviewed one; None if they were not compared.
+        judged: The decision of the apply's own review of the plan; this one counts.
+        said: The decision that the comment showed for it before.
+        each_plan: Whether each plan has a comment of its own.
     """
 
     project: str
@@ -120,7 +121,7 @@ class CommentViewContext:
 
     @property
     def guide_url(self) -> str | None:
-        """The page that explains each part of a comment; it lies beside the pages of the rules."""
+        """The page that explains each part of a comment; it is beside the pages of the rules."""
         return self._make_page_url("reading-the-comment.md")
 
     @property
@@ -145,7 +146,7 @@ class CommentViewContext:
         return f"{self.command} plan"
 
     def apply_command(self, plan_id: str | None) -> str:
-        """The comment, or on a laptop the shell line, that has this plan applied, and no other."""
+        """Returns the comment, or on a laptop the shell line, to apply this plan and no other."""
         if self.repository is None:
             environment = shlex.quote(self.environment)
             plan = f" --plan-id {shorten_plan_id(plan_id)}" if plan_id else ""
@@ -156,7 +157,7 @@ class CommentViewContext:
 
     @property
     def cleanup_comment(self) -> str:
-        """The comment that has an open pull request's environment removed."""
+        """The comment that removes an open pull request's environment."""
         return f"{self.command} cleanup"
 
     @property
@@ -173,7 +174,7 @@ class CommentViewContext:
         return self.marker.history if self.marker else []
 
 
-# Links into GitHub, built from facts of the bot; the worker only ever supplies a path.
+# Links into GitHub, built from the bot's facts; the worker supplies only paths.
 
 
 _SHORT_SHA = 7
@@ -181,7 +182,7 @@ _FAMILY = re.compile(r"R\d{2}-")
 
 
 class CommentLinks:
-    """Builds links for one comment. Without a repository every link is just its label."""
+    """Builds the links of one comment. Without a repository each link is only its label."""
 
     def __init__(self, context: CommentViewContext, head: Sha | None = None) -> None:
         self._root = (
@@ -193,12 +194,12 @@ class CommentLinks:
     def link_file(
         self, path: str | None, line: int | None = None, label: str | None = None
     ) -> SafeMarkdown:
-        """The file at the reviewed commit; `label` defaults to the path with its line."""
+        """Links the file at the reviewed commit; `label` defaults to the path with its line."""
         where = f"{path}:{line}" if path and line else path or ""
         return make_link(make_table_cell(label or where), self.file_url(path, line))
 
     def file_url(self, path: str | None, line: int | None = None) -> str | None:
-        """None for paths that would lead out of the repository (browsers resolve dots)."""
+        """Returns the file's URL; None for a path out of the repository (browsers resolve dots)."""
         if not (self._root and self._head and path):
             return None
         if path.startswith("/") or posixpath.normpath(path) != path or path.startswith(".."):
@@ -208,37 +209,38 @@ class CommentLinks:
         return f"{self._root}/blob/{self._head}/{quoted}{anchor}"
 
     def link_rule(self, id_: str) -> SafeMarkdown:
-        """A rule's id, linked to its page; the linter's rules have none."""
+        """Returns a rule's id, linked to its page; the linter's rules have no page."""
         known = self._rules is not None and id_ in RULES
         return make_link(make_table_cell(id_), f"{self._rules}/{id_}.md" if known else None)
 
     def link_rule_reason(self, id_: str, is_only: bool = True) -> SafeMarkdown:
-        """ "why", linked to the page of a rule; the rule's id if there is no page to link.
+        """Returns "why", linked to the page of a rule, or the rule's id if there is no page.
 
         Args:
-            is_only: Whether no other rule is named beside it. Of several each is named in words.
+            is_only: Whether no other rule is named beside it. If there are several, each is named
+                in words.
         """
         if self._rules is None or id_ not in RULES:
             return make_table_cell(id_)
-        # Families of rules are numbered in the ids of the oldest: `R04-column-dropped`.
+        # The ids of the oldest rules begin with the number of their family: `R04-column-dropped`.
         label = "why" if is_only else _FAMILY.sub("", id_).replace("-", " ")
         return make_link(SafeMarkdown(label), f"{self._rules}/{id_}.md")
 
     def link_commit_range(self, before: str, after: str) -> SafeMarkdown:
-        """Two commits, linked to what lies between them."""
+        """Returns two commits, linked to the comparison of both."""
         ends = (make_code_span(before[:_SHORT_SHA]), make_code_span(after[:_SHORT_SHA]))
         label = SafeMarkdown(" → ".join(ends))
         return make_link(label, f"{self._root}/compare/{before}...{after}" if self._root else None)
 
     def link_commit(self, sha: Sha | None) -> SafeMarkdown:
-        """The short form of a commit, linked."""
+        """Returns the short form of a commit, linked."""
         if not sha:
             return SafeMarkdown("–")
         url = f"{self._root}/commit/{sha}" if self._root else None
         return make_link(make_code_span(sha[:_SHORT_SHA]), url)
 
     def link_run(self, name: str | None) -> SafeMarkdown:
-        """A workflow run by its id, with or without the attempt ("8812.2")."""
+        """Returns a workflow run by its id, with or without the attempt ("8812.2"), linked."""
         if not name:
             return SafeMarkdown("–")
         run_id = name.partition(".")[0]
@@ -248,7 +250,7 @@ class CommentLinks:
 
 @dataclass(frozen=True)
 class RenderedText:
-    """A finished text, and the names of the sections that the budget shortened."""
+    """A finished text, and the names of the sections that were shortened to fit the budget."""
 
     text: str
     cut: list[str]

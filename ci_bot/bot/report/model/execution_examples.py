@@ -1,4 +1,4 @@
-"""What running the changed models on generated rows showed, as readers ask for it."""
+"""What a run of the changed models on generated rows showed, in the forms that readers need."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ GENERATED = (
 )
 WITNESS = "As a unit test that passes with this change and fails without it"
 NO_WITNESS = "No unit test is made of it:"
-# An example that fits into one sentence has at most so many values.
+# An example that fits into one sentence has at most this many values.
 _MOST_VALUES = 4
 NULL = "NULL"
-# Models that a sentence names.
+# How many models a sentence names.
 _NAMED = 5
 _SAME_RULE = "same-result"
 
@@ -33,7 +33,7 @@ class ExampleCellView:
 
 @dataclass(frozen=True)
 class ExampleLineView:
-    """A row of a result: `before` and `after` where it changes, `both` where it does not."""
+    """A row of a result: `before` and `after` if it changes, `both` if it does not."""
 
     side: str
     cells: tuple[ExampleCellView, ...]
@@ -41,7 +41,7 @@ class ExampleLineView:
 
 @dataclass(frozen=True)
 class ExampleFactView:
-    """A value of a generated row, with where it stands."""
+    """A value of a generated row, with its column."""
 
     place: str
     value: str
@@ -51,7 +51,7 @@ class ExampleFactView:
 class ShortExampleView:
     """An example that fits into a sentence: `column` from `before` to `after`, for `given`.
 
-    Without a column a row goes (`after` is none) or comes.
+    Without a column, a row disappears (`after` is None) or is new (`before` is None).
     """
 
     model: str
@@ -62,12 +62,12 @@ class ShortExampleView:
 
 
 def list_example_views(report: Report) -> list[ModelExecution]:
-    """The models for which an example was found."""
+    """Lists the models for which an example was found."""
     return [one for one in report.executions if one.example is not None]
 
 
 def list_unproved_models(report: Report) -> list[str]:
-    """Sentences about the changed models without an example and without a proof."""
+    """Returns sentences about the changed models that have neither an example nor a proof."""
     proved = {risk.model for risk in (*report.risks, *report.set_aside) if risk.rule == _SAME_RULE}
     left = [one for one in report.executions if one.example is None and one.model not in proved]
     # Only columns that both versions have can be compared.
@@ -104,7 +104,7 @@ def _list_models_of_examples(models: list[ModelExecution]) -> str:
 
 
 def list_lines_of_example_view(example: ExecutionExample) -> Iterator[ExampleLineView]:
-    """The rows of both results, those that belong together one below the other."""
+    """Yields the rows of both results; rows that belong together follow each other."""
     for pair in example.outputs:
         before, after = pair.before, pair.after
         if before is not None and before == after:
@@ -126,12 +126,12 @@ def list_lines_of_example_view(example: ExecutionExample) -> Iterator[ExampleLin
 
 
 def show_example_value(value: str | None) -> str:
-    """A value of an example; NULL for none."""
+    """Returns a value of an example; NULL for None."""
     return NULL if value is None else value
 
 
 def list_short_example_views(report: Report) -> list[ShortExampleView]:
-    """The examples that are short enough for the first screen."""
+    """Lists the examples that are short enough for the first screen."""
     return [
         found
         for one in list_example_views(report)

@@ -1,4 +1,4 @@
-"""Where each finding of a review is reported: once, and in the place where it helps most."""
+"""Where each finding of a review is reported: once, in the place where it helps most."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from ci_bot.protocol.rules import RULES
 
 # A No-Go as a list of things to fix: findings of one cause are one thing.
 #
-# A column that goes makes its readers' queries, the linter and the unit tests fail as well.
-# Whoever fixes the column fixes them all, so they are reported together: the finding that names the
-# cause, and the rules that it broke.
+# If a column is removed, its readers' queries, the linter and the unit tests fail as well. One fix
+# of the column fixes them all, so they are reported together: the finding that names the cause, and
+# the other rules' findings that follow from it.
 
 
 _LEAK = "hardcoded-secret"
 _REFUSED = "R01-plan-failed"
-# They stand for the failure itself, whose message is shown as SQLMesh wrote it.
+# They mean the failure itself, whose message is shown as SQLMesh wrote it.
 _FAILURES = ("R01-load-failed", _REFUSED)
 _MOST_CAUSES = 200
-# So many places stand in one entry.
+# How many places one entry names.
 PLACES = 4
-# In a group, what says the cause is shown, and what follows from it is only named.
+# The rules that name a cause: their finding is shown, and findings that follow are only named.
 _CAUSES = (
     "forward-only-destructive",
     "R05-forward-only-destructive",
@@ -44,7 +44,7 @@ _CAUSES = (
 
 @dataclass(frozen=True)
 class BlockerFixView:
-    """One thing to fix: the finding that is shown, and what else it is the cause of."""
+    """One thing to fix: the finding that is shown, and the other findings that it causes."""
 
     shown: Risk
     also: tuple[Risk, ...] = ()
@@ -55,46 +55,46 @@ class BlockerFixView:
 
     @property
     def is_secret(self) -> bool:
-        """Whether a credential has leaked: then it is revoked before anything else is done."""
+        """Whether a credential has leaked; then somebody has to revoke it first."""
         return self.shown.rule == _LEAK
 
     @property
     def is_failure(self) -> bool:
-        """Whether it is that there is no plan, and no rule knows why."""
+        """Whether it says that there is no plan, and no rule knows why."""
         return self.shown.rule in _FAILURES
 
     @property
     def explains_failure(self) -> bool:
-        """Whether it is why there is no plan, in a rule's words."""
+        """Whether it explains, in a rule's words, why there is no plan."""
         return not self.is_failure and any(risk.rule in _FAILURES for risk in self.also)
 
     @property
     def remedy(self) -> str:
-        """How it is cleared, as a sentence; that of a failure is the hint, which is one already."""
+        """How it is cleared, as a sentence; for a failure it is the hint, already a sentence."""
         text = self.shown.clears_when.rstrip(".")
         named = text[:1] == "`" and not self.is_failure
         return f"Fixed when {text}." if text[:1].islower() or named else f"{text}."
 
     @property
     def icon(self) -> SafeMarkdown:
-        """The kind of thing, for people who look before they read."""
+        """The kind of thing, for people who see icons before they read."""
         return SafeMarkdown("🔑" if self.is_secret else "🧱")
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules, that of the shown finding first."""
+        """The rules of all its findings, the shown finding's rule first."""
         return tuple(dict.fromkeys(risk.rule for risk in self.risks))
 
     @property
     def same_findings(self) -> tuple[Risk, ...]:
-        """Where else the same rule says the same, one for each model and file."""
+        """The other places where the same rule finds the same, one for each model and file."""
         found = {_get_location(risk): risk for risk in self.also if risk.rule == self.shown.rule}
         found.pop(_get_location(self.shown), None)
         return tuple(found.values())
 
     @property
     def follow_ups(self) -> tuple[Risk, ...]:
-        """What other rules say because of it, one for each file."""
+        """Findings of other rules that it causes, one for each file."""
         found: dict[str, Risk] = {}
         for risk in sorted(self.also, key=lambda risk: risk.line is None):
             if risk.rule != self.shown.rule:
@@ -104,7 +104,7 @@ class BlockerFixView:
 
     @property
     def shown_findings(self) -> tuple[Risk, ...]:
-        """The findings that the entry names; the others are listed below."""
+        """The findings that the entry names; the others are in the list below."""
         unsaid = {id(risk) for risk in self.same_findings[PLACES:]}
         return tuple(risk for risk in self.risks if id(risk) not in unsaid)
 
@@ -114,7 +114,7 @@ def _get_location(risk: Risk) -> tuple[str | None, str | None]:
 
 
 def list_fix_views(blockers: Sequence[Risk], report: Report) -> list[BlockerFixView]:
-    """The blockers by cause: leaked credentials first, then in the order in which they come."""
+    """Groups the blockers by cause: leaked credentials first, then the largest group."""
     groups: dict[object, list[Risk]] = {}
     causes = _BlockerCausesOfView(report, blockers)
     for risk in blockers:
@@ -130,7 +130,7 @@ def _make_fix_view(group: Sequence[Risk]) -> BlockerFixView:
 
 
 class _BlockerCausesOfView:
-    """What goes, as (model, name): columns of models, and models as a whole."""
+    """The causes of blockers: what disappears, as (model, name), a column or a whole model."""
 
     def __init__(self, report: Report, blockers: Iterable[Risk]) -> None:
         readers: dict[str, list[str]] = defaultdict(list)
@@ -143,7 +143,11 @@ class _BlockerCausesOfView:
                 self._near[affected].append((model, name))
 
     def find_cause(self, risk: Risk) -> object:
-        """What makes findings one thing: what goes, or else the same words of the same rule."""
+        """Returns a key that findings of one cause share.
+
+        It is what disappears, or else the rule with its evidence (and its file, if it has no
+        model).
+        """
         if risk.rule == _LEAK:
             return (risk.rule, risk.evidence, risk.path)
         text = f"{risk.subject or ''} {risk.evidence}"
@@ -163,7 +167,7 @@ def _list_lost_in_view(report: Report, blockers: Iterable[Risk]) -> list[tuple[s
     ]
     found += [(c.model, c.model) for c in report.changes if c.change == "removed"]
     if report.failure is not None:
-        # Without a plan there are no changes; a rule has seen the column all the same.
+        # Without a plan there are no changes, but a rule may have seen the column.
         found += [
             (risk.model, risk.subject)
             for risk in blockers
@@ -173,12 +177,12 @@ def _list_lost_in_view(report: Report, blockers: Iterable[Risk]) -> list[tuple[s
 
 
 def _mentions_name(text: str, name: str) -> bool:
-    """Whether `name` stands in `text`, and not as a part of another name."""
+    """Whether `name` appears in `text`, and not as a part of another name."""
     return re.search(rf"(?<![\w.]){re.escape(name)}(?!\.?\w)", text) is not None
 
 
 def list_reached_models(model: str, readers: Mapping[str, Iterable[str]]) -> set[str]:
-    """All that lies below a model."""
+    """Returns all models that read a model, directly or through others."""
     found: set[str] = set()
     level = {model}
     while level:
@@ -187,7 +191,7 @@ def list_reached_models(model: str, readers: Mapping[str, Iterable[str]]) -> set
     return found
 
 
-# More of them is a wall of text; the rest is one fold below.
+# More of them would be a wall of text; the rest is in the fold below.
 TOP_FIXES = 8
 TOP_POINTS = 3
 _LARGE_FILES = "large files"
@@ -201,22 +205,22 @@ _POINTS: dict[str, tuple[Severity, ...]] = {
     "no_go": ("high",),
     "no_changes": ("high", "medium"),
 }
-# What the sentence at the top says already, of the models that it is about.
+# What the sentence at the top already says about its models.
 _IN_HEADLINE: dict[Subject, tuple[str, ...]] = {
     "past": ("R06-breaking-rebuild", "R06-past-numbers"),
     "loss": ("R04-model-removed", "R06-breaking-rebuild", "R06-past-numbers"),
 }
-# What the sentence and the table say of every change; no reader has to do anything about it.
+# What the sentence and the table say about every change; no reader has to do anything.
 _FACTS = ("additive-change", "metadata-only")
-# Its subject is a reader outside of the project.
+# The subject of its findings is a reader outside of the project.
 _EXPOSURE_AFFECTED = RULES["exposure-affected"].id
-# The message of the base branch stands at the top, with what it means.
+# The message of the base branch is at the top, with what it means.
 BASE_BROKEN = "R01-base-broken"
 
 
 @dataclass(frozen=True)
 class FindingPointView:
-    """One question: what one rule found with one weight, at one place or at many."""
+    """One question: what one rule found with one severity, at one place or at many."""
 
     risks: tuple[Risk, ...]
 
@@ -231,17 +235,17 @@ class FindingPointView:
 
     @property
     def more_places(self) -> int:
-        """How many places there are beside the first."""
+        """The number of places beside the first."""
         return len(self.risks) - 1
 
     @property
     def sentence(self) -> str:
-        """What is found, behind the model or the file that it is about."""
+        """What was found, without the model or the file that it is about."""
         return describe_finding_in_view(self.risk)
 
     @property
     def other_readers(self) -> list[str]:
-        """Who else reads what changes: each is asked, so none is only counted."""
+        """Who else reads what changes: each of them has to be asked, so all are named."""
         if self.risk.rule != _EXPOSURE_AFFECTED:
             return []
         names = [risk.subject for risk in self.risks if risk.subject != self.risk.subject]
@@ -249,18 +253,18 @@ class FindingPointView:
 
     @property
     def is_alike(self) -> bool:
-        """Whether the same is known of every place."""
+        """Whether the same sentence is true for every place."""
         return len({describe_finding_in_view(risk) for risk in self.risks}) == 1
 
 
 def describe_finding_in_view(risk: Risk) -> str:
-    """Describes a finding without its place in front."""
+    """Describes a finding without its model or file in front."""
     return risk.evidence.removeprefix(f"`{risk.model or risk.path}` ")
 
 
 @dataclass(frozen=True)
 class ReportFindingsView:
-    """The findings of one report, each in one place.
+    """The findings of one report, each in exactly one place.
 
     Attributes:
         head: The sentence at the top.
@@ -280,12 +284,12 @@ class ReportFindingsView:
 
     @cached_property
     def listed_risks(self) -> list[Risk]:
-        """All but what was not checked: that is no finding about the change."""
+        """All except what was not checked, which is no finding about the change."""
         return [risk for risk in self.ordered_risks if not _is_one_word(risk)]
 
     @cached_property
     def fixes(self) -> list[BlockerFixView]:
-        """What blocks, one entry for each cause."""
+        """The blockers, one entry for each cause."""
         return list_fix_views(
             [risk for risk in self.ordered_risks if risk.severity == "blocker"], self.report
         )
@@ -296,18 +300,18 @@ class ReportFindingsView:
 
     @property
     def tells_failure(self) -> bool:
-        """Whether one of the things to fix is why there is no plan."""
+        """Whether one of the things to fix explains why there is no plan."""
         return any(fix.explains_failure for fix in self.top_fixes)
 
     @property
     def tells_hint(self) -> bool:
-        """Whether one of them says what the failure's hint says."""
+        """Whether one of them says the same as the failure's hint."""
         hint = self.report.failure.hint if self.report.failure else None
         return any(hint == risk.clears_when for fix in self.top_fixes for risk in fix.risks[:1])
 
     @cached_property
     def headline_findings(self) -> list[Risk]:
-        """Heavy findings that are what the sentence at the top says."""
+        """Heavy findings that the sentence at the top already says."""
         rules = _IN_HEADLINE.get(self.head.kind, ())
         return [
             risk
@@ -320,12 +324,12 @@ class ReportFindingsView:
 
     @property
     def headline_rules(self) -> tuple[str, ...]:
-        """Their rules, for links."""
+        """The rules of these findings, for links."""
         return tuple(dict.fromkeys(risk.rule for risk in self.headline_findings))
 
     @cached_property
     def points(self) -> list[FindingPointView]:
-        """What to look at, one for each rule and weight."""
+        """What needs a look, one entry for each rule and severity."""
         weights = _POINTS[self.report.decision]
         found = [
             risk for risk in self.ordered_risks if risk.severity in weights and self._is_open(risk)
@@ -334,14 +338,14 @@ class ReportFindingsView:
 
     @cached_property
     def by_rule(self) -> list[FindingPointView]:
-        """All that weighs medium or more, one for each rule and weight."""
+        """All findings of severity medium or higher, one entry for each rule and severity."""
         return _group_finding_point_views(
             [risk for risk in self.ordered_risks if risk.severity in _HEAVY]
         )
 
     @cached_property
     def lower_points(self) -> list[FindingPointView]:
-        """The findings that neither the sentence nor the lists at the top show as a whole."""
+        """The findings that neither the sentence nor the lists at the top show completely."""
         shown = {id(risk) for point in self.points if not point.more_places for risk in point.risks}
         shown |= {id(risk) for fix in self.top_fixes for risk in fix.shown_findings}
         rest = [
@@ -351,7 +355,7 @@ class ReportFindingsView:
 
     @cached_property
     def all_points(self) -> list[FindingPointView]:
-        """All but what was not checked, one for each question."""
+        """All findings except what was not checked, one entry for each question."""
         return _group_finding_point_views(self.listed_risks)
 
     @cached_property
@@ -377,7 +381,7 @@ def _group_finding_point_views(risks: Sequence[Risk]) -> list[FindingPointView]:
 
 
 def _is_one_word(risk: Risk) -> bool:
-    """Whether the line of what was not checked says it all; it does not name files."""
+    """Whether the line about what was not checked says all of it; that line does not name files."""
     return _is_gap_in_view(risk) and risk.subject != _LARGE_FILES
 
 
@@ -387,7 +391,7 @@ def _is_gap_in_view(risk: Risk) -> bool:
 
 @dataclass(frozen=True)
 class PlacedFindingView:
-    """A finding at a line of a file, for forms that show it there: a check, code scanning."""
+    """A finding at a line of a file, for places that show it there: a check, code scanning."""
 
     risk: Risk
     path: str
@@ -397,9 +401,9 @@ class PlacedFindingView:
 def place_finding_views(
     risks: Iterable[Risk], changes: Iterable[Change]
 ) -> list[PlacedFindingView]:
-    """The findings that have a file, of their own or their model's, each at its line.
+    """Returns the findings that have a file, their own or their model's, each at its line.
 
-    What is about the whole of a file stands at its first line: GitHub takes no other place.
+    A finding about a whole file is at its first line: GitHub takes no other place.
     """
     files = {change.model: change.path for change in changes}
     return [

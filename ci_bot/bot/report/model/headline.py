@@ -1,4 +1,4 @@
-"""The one sentence about this change: what happens to data that exists today."""
+"""The one sentence about this change: what happens to the data that exists today."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ Subject = Literal[
 
 CHANGED_IN_RUNS = RULES["changed-in-runs"].id
 
-# From so many intervals on, a headline of a Go says how much prod builds: almost three years of
-# days in one table.
+# From this many intervals on, the headline of a Go says how much prod builds; in one daily table
+# this is almost three years.
 _LARGE_BUILD = 1_000
 _HARMLESS = {"non_breaking", "indirect_non_breaking", "metadata", None}
-# What a failure of each stage means to the author.
+# What a failure in each stage means for the author.
 _NO_PLAN = {
     "configuration": OF_THE_WORKER["bad_config"],
     "load": "the project does not load",
@@ -50,12 +50,12 @@ _NO_PLAN = {
 
 @dataclass(frozen=True)
 class HeadlineView:
-    """The sentence, whose names stand between backticks.
+    """The sentence; names in it are between backticks.
 
     Attributes:
         kind: What the sentence is about.
         models: The models that it is about.
-        rest: What else the pull request does, in a few words; "" if that is nothing.
+        rest: What else the pull request does, in a few words; "" if it does nothing else.
     """
 
     kind: Subject
@@ -65,14 +65,14 @@ class HeadlineView:
 
 
 def make_headline_view(report: Report, *, base_name: str | None = None) -> HeadlineView:
-    """What the pull request does to the data, weightiest first."""
+    """Says what the pull request does to the data, the heaviest effect first."""
     return _HeadlineViewFacts(
         report, quote_name(base_name) if base_name else "the base branch"
     ).make_headline()
 
 
 def ask_owners_in_headline_view(owners: Sequence[str], kind: Subject) -> str:
-    """Who is asked whether the data is meant to change, or to go."""
+    """Asks the owners whether the change or the removal of the data is intended."""
     what = "the removal" if kind == "loss" else "that"
     if not owners:
         return f"Is {what} intended?"
@@ -80,12 +80,12 @@ def ask_owners_in_headline_view(owners: Sequence[str], kind: Subject) -> str:
 
 
 def describe_owners_in_headline_view(owners: Sequence[str]) -> str:
-    """ "Owner `a`", "Owners `a` and `b`"; "" of none."""
+    """Returns "Owner `a`", "Owners `a` and `b`"; "" if there are none."""
     return f"{words.pluralize(len(owners), 'Owner')} {list_names(owners)}" if owners else ""
 
 
 class _HeadlineViewFacts:
-    """The parts of a report that the sentence is made of."""
+    """The parts of a report from which the sentence is made."""
 
     def __init__(self, report: Report, base_name: str) -> None:
         self._report = report
@@ -138,7 +138,7 @@ class _HeadlineViewFacts:
         )
 
     def _describe_in_short(self, kind: Subject) -> str:
-        """A kind that is not the lead, as an amount."""
+        """Describes a kind that is not the main one, as an amount."""
         if kind in {"past", "runs"}:
             what, models = (
                 ("past numbers of", self._past_numbers.models)
@@ -192,7 +192,7 @@ class _HeadlineViewFacts:
         models = words.format_count(self._elsewhere, "model")
         return f"{models} that may belong to another project"
 
-    # ------------------------------------------------------------------ what goes
+    # ------------------------------------------------------------------ what is removed
 
     def _describe_loss(self) -> tuple[str, list[str]] | None:
         removed, dropped = (
@@ -219,7 +219,7 @@ class _HeadlineViewFacts:
         gone = len(removed) + len(dropped)
         return f"Removes {' and '.join(parts)}{_list_read_tables(len(readers), gone)}.", models
 
-    # ------------------------------------------------------------------ what is computed anew
+    # ------------------------------------------------------------------ what is computed again
 
     def _describe_past_numbers(self) -> tuple[str, list[str]] | None:
         past = self._past_numbers
@@ -268,7 +268,7 @@ class _HeadlineViewFacts:
 
     @property
     def _planned_restatements(self) -> list[ProdRestatement]:
-        """What owners let prod build again, where a deployment will do so."""
+        """What owners asked prod to build again, if a deployment will do so."""
         return [item for item in self._report.prod_restatements if item.problem is None]
 
     def _describe_restated(self) -> tuple[str, list[str]] | None:
@@ -283,7 +283,7 @@ class _HeadlineViewFacts:
         askers = words.describe_askers(item.recorded.by for item in held)
         return f"After the merge `prod` builds {what}, as {askers}.", models
 
-    # ------------------------------------------------------------------ what comes
+    # ------------------------------------------------------------------ what is new
 
     def _describe_columns(self) -> tuple[str, list[str]] | None:
         found = self._list_column_changes(_is_column_added)
@@ -313,7 +313,7 @@ class _HeadlineViewFacts:
         return only, _name_models_of_changes(found)
 
     def _describe_harmless(self) -> str:
-        """What else can be known if nothing that is there changes."""
+        """Says what else is known if nothing that exists today changes; "" if that is not known."""
         if self._report.prod_not_found is not None:
             return ""  # what exists today is not known
         if self._report.restatements or any(c.category not in _HARMLESS for c in self._own):
@@ -330,7 +330,7 @@ class _HeadlineViewFacts:
         return "; nothing that exists today changes"
 
     def _describe_large_build(self) -> str:
-        """What a reader of a Go has to know before the merge: that it is no small thing."""
+        """Says how much prod builds, if it is much; a reader needs to know it before the merge."""
         plan = self._report.prod_plan
         if plan is None or plan.would_fail or self._report.prod_not_found is not None:
             return ""
@@ -367,14 +367,14 @@ def _name_models_of_changes(changes: Sequence[Change]) -> list[str]:
 
 
 def _describe_restated_model(item: ProdRestatement) -> str:
-    """What one restatement builds again, and for which dates, after "prod builds"."""
+    """Says what one restatement builds again, and for which dates, to follow "prod builds"."""
     name, span = (
         quote_name(item.recorded.model),
         describe_range_of_restatement_document(item.recorded),
     )
     readers = len({work.model for work in item.work} - {item.recorded.model})
     reading = f"{words.format_count(readers, 'model')} that {'reads' if readers == 1 else 'read'}"
-    # An external or embedded model has no table: to restate it is to restate what reads it.
+    # An external or embedded model has no table: its restatement restates what reads it.
     if all(work.model != item.recorded.model for work in item.work):
         return f"{reading} {name} again {span}"
     return f"{name} again {span}" + (f", and {reading} it" if readers else "")
@@ -401,18 +401,18 @@ def _is_column_added(column: ColumnChange) -> bool:
     return column.before is None
 
 
-# What a review was compared with, where that is not the prod of a state that was read.
+# What a review was compared with, if that is not prod as its state has it.
 
 
 @dataclass(frozen=True)
 class BaselineNoticeView:
-    """The first thing that a reader has to know. Names stand between backticks.
+    """The first thing that a reader has to know; names in it are between backticks.
 
     Attributes:
-        lead: What is the matter, in a few words.
-        rest: The rest of that sentence, and those that follow.
-        advice: What to look at if that is wrong; may be empty.
-        expected: Whether nothing is wrong with it, as with a first deployment.
+        lead: The problem or the special case, in a few words.
+        rest: The rest of that sentence, and the sentences that follow.
+        advice: What to check if that is wrong; may be empty.
+        expected: Whether it is no problem, for example at a first deployment.
     """
 
     lead: str
@@ -421,16 +421,16 @@ class BaselineNoticeView:
     expected: bool = False
 
     def render_unmarked(self) -> str:
-        """All of it, without emphasis."""
+        """Returns all of it, without emphasis."""
         return f"{self.lead}{self.rest} {self.advice}".rstrip()
 
     def render_short(self) -> str:
-        """What is the matter, without advice, emphasis and backticks."""
+        """Returns the problem, without advice, emphasis and backticks."""
         return f"{self.lead}{self.rest}".replace("`", "")
 
 
 def describe_baseline_in_view(report: Report) -> str:
-    """The output `compared-with`: `prod`, `base-branch` or `nothing`."""
+    """Returns the output `compared-with`: `prod`, `base-branch` or `nothing`."""
     names = {"state": "prod", "base-branch": "base-branch", "empty": "nothing"}
     if report.prod_not_found is not None and report.baseline == "state":
         return "nothing"  # what other projects have there
@@ -438,7 +438,7 @@ def describe_baseline_in_view(report: Report) -> str:
 
 
 def make_baseline_notice_view(report: Report) -> BaselineNoticeView | None:
-    """None if the review was compared with prod as its state has it."""
+    """Makes the notice; None if the review was compared with prod as its state has it."""
     missing = report.prod_not_found
     if missing is not None:
         found = f" in the state ({missing.state}): {missing.why}."

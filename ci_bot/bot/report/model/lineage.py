@@ -2,8 +2,8 @@
 
 The graph goes from the changed models to their readers, level by level.
 
-A graph of a whole project is no help and does not render (mermaid stops at 50,000 characters), so
-at most 40 models are drawn, and a model whose readers are not all drawn says how many are missing.
+A graph of a whole project helps nobody and does not render (mermaid stops at 50,000 characters). So
+it shows at most 40 models, and a model with readers that are not shown says how many.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SIGNS = {"dropped": "−", "added": "+"}
 
 @dataclass(frozen=True)
 class ImpactRowView:
-    """Columns of one model that change alike and reach the same; none if it is the rows."""
+    """Columns of one model that change in the same way and reach the same; none if rows change."""
 
     model: str
     how: HowChanged
@@ -34,10 +34,10 @@ class ImpactRowView:
 
 
 def list_impact_row_views(impact: Impact, left_out: Collection[str] = ()) -> list[ImpactRowView]:
-    """The changed parts, those that reach most first.
+    """Returns the changed parts, those that reach most first.
 
     Args:
-        left_out: Models whose change is not the pull request's.
+        left_out: Models that the pull request does not change itself.
     """
     groups: dict[tuple[object, ...], list[ChangedPart]] = {}
     for part in impact.changed:
@@ -58,15 +58,15 @@ def list_impact_row_views(impact: Impact, left_out: Collection[str] = ()) -> lis
 
 
 def list_models_that_read_nothing(impact: Impact, rebuilt: Iterable[str]) -> list[str]:
-    """The models among `rebuilt` that change only because of others and read nothing of it."""
+    """Lists the models of `rebuilt` that change only because of others and read nothing of it."""
     names = set(rebuilt)
     return [m.model for m in impact.indirect if m.reached == "no" and m.model in names]
 
 
 def make_lineage_notes(impact: Impact) -> dict[str, str]:
-    """What to write below a model's name: its changed columns, or those that a change reaches.
+    """Returns a note for each model's name: its changed columns, or those that a change reaches.
 
-    Empty if nothing stands below a changed model. A "?" stands where it cannot be known.
+    Empty if no model reads a changed model. A "?" means that it cannot be known.
     """
     below = any(part.reached for part in impact.changed) or impact.indirect
     if not below:
@@ -103,8 +103,8 @@ MAX_LINEAGE_NODES = 40
 MAX_EDGES = 160
 LABEL_LIMIT = 48
 
-# Fill, border and text are all set, so that both of GitHub's themes show the same colours; the
-# shape of the border says the same for readers who do not see them.
+# Fill, border and text are all set, so that both of GitHub's themes show the same colours. The form
+# of the border says the same to readers who do not see colours.
 _STYLES = {
     "added": "fill:#d1f0d9,stroke:#1a7f37,color:#0b2e15,stroke-width:2px",
     "direct": "fill:#ffe5c2,stroke:#bc4c00,color:#3b1a00,stroke-width:2px",
@@ -131,7 +131,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 @dataclass(frozen=True)
 class LineageView:
-    """The drawn part: the fence, its legend, and how many of the models are in it."""
+    """The drawn part: the fence, its legend, how many models are drawn, and how many there are."""
 
     text: SafeMarkdown
     legend: SafeMarkdown
@@ -146,11 +146,11 @@ def draw_lineage_view(
     *,
     dashed: Collection[str] = (),
 ) -> LineageView | None:
-    """The graph with at most `max_nodes` models; None if there is nothing to draw.
+    """Draws the graph with at most `max_nodes` models; None if there is nothing to draw.
 
     Args:
-        notes: What stands below a model's name, by model; untrusted text as the names are.
-        dashed: Models whose history stays as it is.
+        notes: The line below a model's name, by model; untrusted text, as the names are.
+        dashed: Models that keep their history as it is.
     """
     notes = notes or {}
     changes: dict[str, str] = {node.model: node.change or "same" for node in lineage.nodes}
@@ -192,7 +192,7 @@ def draw_lineage_view(
 def _choose_models_of_lineage_picture(
     changes: dict[str, str], readers: dict[str, list[str]], limit: int
 ) -> list[str]:
-    """The models to draw: changed ones by weight and reach, then readers of those, and so on."""
+    """Chooses the models to draw: changed ones by weight and reach, then their readers, etc."""
 
     def sort_by_reach(models: Iterable[str]) -> list[str]:
         return sorted(models, key=lambda model: (-len(readers[model]), model))
@@ -201,7 +201,7 @@ def _choose_models_of_lineage_picture(
         sort_by_reach(model for model, change in changes.items() if change in _FIRST),
         key=lambda model: _FIRST[changes[model]],
     )
-    # Where not all fits, most of the room is kept for readers: a chain says more than boxes.
+    # If not all fit, readers get most of the room: a chain says more than single boxes.
     first = roots if len(changes) <= limit else sort_by_reach(roots)[: max(limit // 4, 1)]
     chosen = dict.fromkeys(first[:limit])
     level = list(chosen)
@@ -217,13 +217,13 @@ def _choose_models_of_lineage_picture(
 
 
 def make_lineage_node_label(model: str) -> str:
-    """A node's text in which every unusual character is one of mermaid's character codes."""
-    # An empty label is a syntax error, and one of spaces is nothing to see.
+    """Returns a node's text, each unusual character replaced by mermaid's character code."""
+    # An empty label is a syntax error, and nobody sees a label of blanks.
     shown = one_line(model, LABEL_LIMIT).strip() or "no name"
     return "".join(char if char in _PLAIN else f"#{ord(char)};" for char in shown)
 
 
-# The picture of the first screen: what changed, and what lies below it; small, or not at all.
+# The picture of the first screen: the changed models and all that read them, if they are few.
 
 
 MAX_PICTURE_NODES = 12
@@ -231,9 +231,10 @@ _NEW_DATA_ONLY = "new data only"
 
 
 def draw_change_picture(report: Report) -> LineageView | None:
-    """The changed models and all that read them; None if that is no help.
+    """Draws the changed models and all that read them; None if the picture does not help.
 
-    That is a Go, a change that nothing reads, and more models than one look can take in.
+    It does not help for a Go, for a change that no model reads, or with too many models for one
+    look.
     """
     if report.decision == "go":
         return None
@@ -245,7 +246,7 @@ def draw_change_picture(report: Report) -> LineageView | None:
 
 
 def make_node_notes(report: Report) -> dict[str, str]:
-    """What stands below each model's name: its columns, and that its history stays."""
+    """Returns the line below each model's name: its columns, and whether its history stays."""
     notes = make_lineage_notes(report.impact)
     drawn = {node.model for node in report.lineage.nodes}
     for model in list_history_keepers(report) & drawn:
@@ -254,7 +255,7 @@ def make_node_notes(report: Report) -> dict[str, str]:
 
 
 def select_affected_lineage(lineage: Lineage) -> Lineage:
-    """The part of the lineage in which something changes: no parents, and nothing that is alone."""
+    """Returns the part of the lineage that changes: no unchanged parents, no single models."""
     readers: dict[str, list[str]] = defaultdict(list)
     for parent, reader in lineage.edges:
         readers[parent].append(reader)

@@ -20,7 +20,7 @@ _ASIDE = (
 
 
 def describe_weight_of_finding(risk: Risk) -> str:
-    """Why a finding weighs what it does; "" if that is its own weight."""
+    """Says why a finding has its weight; "" if nothing changed its weight."""
     weighed = risk.weighed
     return (
         ""
@@ -42,7 +42,7 @@ def _describe_cause_of_weight(weighed: Weighed) -> str:
 
 
 def count_findings_set_aside(risks: Sequence[Risk]) -> str:
-    """How many findings took no part in the decision, and why; "" if there is none."""
+    """Says how many findings did not count for the decision, and why; "" if all counted."""
     found: Counter[str] = Counter(risk.weighed.by for risk in risks if risk.weighed)
     return ", ".join(
         f"{words.format_number(found[by])} {phrase}" for by, phrase in _ASIDE if found[by]
@@ -52,7 +52,7 @@ def count_findings_set_aside(risks: Sequence[Risk]) -> str:
 def describe_who_may_accept(
     risks: Sequence[Risk], owners: Sequence[ModelOwners], command: str
 ) -> str:
-    """Who may accept the first of these findings, and how; "" if nobody owns its model."""
+    """Says who may accept the first of these findings, and how; "" if no model has an owner."""
     for risk in risks:
         found = find_owners(owners, risk)
         if found is not None:
@@ -65,7 +65,7 @@ def describe_who_may_accept(
 
 
 def describe_policy_used(used: PolicyUsed | None) -> str:
-    """Which policy counted; "" if there is none."""
+    """Says which policy counted; "" if there is none."""
     if used is None:
         return ""
     files = " and ".join(f"`{path}`" for path in used.files)

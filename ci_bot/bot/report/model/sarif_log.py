@@ -24,10 +24,10 @@ from ci_bot.protocol.rules import RULES, find_rule, read_rule_page
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 TOOL = "sqlmesh-plan-review"
-# What GitHub takes in one run.
+# The most results that GitHub accepts in one run.
 MOST_RESULTS = 25_000
 _MESSAGE = 4_000
-# Some rules say of a thing without a name in which line it stands.
+# About a thing without a name, some rules say on which line it is.
 _LINE = re.compile(r"\bline \d+")
 _HELP = 20_000
 _LEVELS: dict[Severity, str] = {
@@ -40,9 +40,9 @@ _LEVELS: dict[Severity, str] = {
 
 
 def make_sarif_view_of_report(report: Report, context: CommentViewContext) -> str:
-    """The log, as JSON: every finding that counts and has a file, each with its rule's page.
+    """Returns the log as JSON: every finding that counts and has a file, and its rule's page.
 
-    A finding without a file is none that code scanning could show; what takes no part in the
+    Code scanning cannot show a finding without a file. A finding that does not count for the
     decision is left out, so that GitHub closes its alert.
 
     Args:
@@ -58,7 +58,7 @@ def make_sarif_view_of_report(report: Report, context: CommentViewContext) -> st
     }
     run: dict[str, object] = {
         "tool": {"driver": driver},
-        # Code scanning keeps the alerts of one project apart from those of another by this.
+        # By this id code scanning separates the alerts of one project from those of another.
         "automationDetails": {"id": f"{TOOL}/{one_line(context.project, 100)}/"},
         "columnKind": "unicodeCodePoints",
         "results": _make_sarif_results(placed, rules),
@@ -67,7 +67,7 @@ def make_sarif_view_of_report(report: Report, context: CommentViewContext) -> st
 
 
 def _describe_rule(rule: str, context: CommentViewContext) -> dict[str, object]:
-    """A rule with its page as help; the linter's rules have none."""
+    """Describes a rule, with its page as help; the linter's rules have no page."""
     if rule not in RULES:
         return {"id": rule, "shortDescription": {"text": rule}, "fullDescription": {"text": rule}}
     spec = find_rule(rule)
@@ -91,7 +91,7 @@ def _describe_rule(rule: str, context: CommentViewContext) -> dict[str, object]:
 
 
 def _map_severity(severity: Severity) -> str:
-    """GitHub's word for a level."""
+    """Returns GitHub's word for a level."""
     level = _LEVELS[severity]
     return "recommendation" if level == "note" else level
 
@@ -99,7 +99,7 @@ def _map_severity(severity: Severity) -> str:
 def _make_sarif_results(
     placed: Sequence[PlacedFindingView], rules: Sequence[str]
 ) -> list[dict[str, object]]:
-    """The results; findings about the same thing are counted in the order of their lines."""
+    """Makes the results; findings about the same thing are numbered in the order of their lines."""
     seen: Counter[str] = Counter()
     found: dict[int, dict[str, object]] = {}
     for at, item in sorted(enumerate(placed), key=lambda each: each[1].risk.line or 0):
@@ -132,7 +132,7 @@ def _make_sarif_result(
             }
         ],
         "partialFingerprints": {
-            # GitHub compares this one alone; without it the text of the line would count.
+            # GitHub compares only this one; without it GitHub would use the text of the line.
             "primaryLocationLineHash": fingerprint,
             "finding/v1": fingerprint,
         },
@@ -140,9 +140,9 @@ def _make_sarif_result(
 
 
 def fingerprint_finding(risk: Risk, path: str) -> str:
-    """What tells a finding from every other one, wherever its line moves.
+    """Returns 32 digits of a SHA-256 that identifies a finding, also after its line has moved.
 
-    It is what a rule says that it is about, and no sentence and no line.
+    It is made of the rule, the model, the path and the subject, and not of a sentence or a line.
     """
     about = [risk.rule, risk.model or "", path, _LINE.sub("", risk.subject or "")]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]

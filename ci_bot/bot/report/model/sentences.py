@@ -1,9 +1,11 @@
-"""Sentences that more than one form of the report says (comment, page, terminal, notice), and those
-on the data of an apply: the heading, one sentence, and how columns changed.
+"""Sentences of several forms of the report, and those about an apply's data.
+The forms are comment, page, terminal and notice. An apply's data have a heading, one sentence, and
+how columns changed.
 
-Each stands here once. Python reads the common ones from `SENTENCES`, a template from the global
-`sentences`. Words between backticks are code in both. Marks, such as bold, are of the form itself.
-The sentence about existing rows that come out differently is put together of what is known of them.
+Each sentence is written once, here. Python reads the common ones from `SENTENCES`, a template from
+the global `sentences`. Words between backticks are code in both. Marks, such as bold, belong to the
+form itself. The sentence about existing rows that change is composed from the known facts about
+them.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from ci_bot.protocol.review_report import ChangedRows, PastNumbers, Report
 
 @dataclass(frozen=True)
 class ReportViewSentences:
-    """All of them, by a name that says what they are about."""
+    """All these sentences, each by a name that says what it is about."""
 
     # What a review was compared with, by the report's baseline.
     compared_with_prod: str = "compared with `prod`"
@@ -86,16 +88,16 @@ BASELINES = {
 
 
 def list_view_sentences_for_templates() -> dict[str, SafeMarkdown]:
-    """The same as Markdown of our own, which a template prints as it stands."""
+    """Returns the sentences as Markdown of our own, which a template prints as it is."""
     return {name: SafeMarkdown(text) for name, text in asdict(SENTENCES).items()}
 
 
-# How many rows of a seed come and go is said in full.
+# How many rows of a seed are new and gone, quoted in full.
 _OF_SEEDS = ("It gets ", "It loses ")
 
 
 def describe_past_numbers(report: Report) -> str:
-    """What is computed differently, how many models read that, and how many are rebuilt."""
+    """Says what is computed differently, how many models read that, and how many are rebuilt."""
     past = read_past_numbers(report)
     change = "Past numbers change" if past.certain else "Past numbers may change"
     return (
@@ -139,7 +141,7 @@ def _describe_history(report: Report, model: str) -> str:
 
 
 def _describe_models_that_read_change(past: PastNumbers) -> str:
-    """Models that read what changes, and models that are rebuilt: the two are not the same."""
+    """Names models that read what changes, and models that are rebuilt: these can differ."""
     more = past.rebuilt - past.readers - past.maybe_readers
     if not past.readers_known:
         return f"; {_describe_rebuilt(past.rebuilt)}" if past.rebuilt else ""
@@ -170,14 +172,14 @@ def _describe_rebuilt(number: int, more: str = "") -> str:
     return f"{words.format_number(number)}{more} {noun} {'is' if number == 1 else 'are'} rebuilt"
 
 
-# One model's data diff as its readers ask for it. A diff of nothing is no match, and says so.
+# One model's data diff in the form that readers need. A diff of no rows is no match, and says so.
 
 
 DiffState = Literal["same", "empty", "suspect", "differs"]
 
 
 class DiffView:
-    """Fields of the contract are read through."""
+    """The data diff of one model; it has all fields of the contract and more."""
 
     def __init__(self, diff: TableDiff) -> None:
         self._diff = diff
@@ -187,8 +189,11 @@ class DiffView:
 
     @property
     def state(self) -> DiffState:
-        """`same` needs rows on both sides, unique keys, and equality in all that prod has; a column
-        that is new takes nothing away from it."""
+        """How both tables compare.
+
+        `same` needs rows on both sides, unique keys, and equality in all that prod has; a new
+        column does not count against it.
+        """
         diff = self._diff
         if not diff.rows_prod and not diff.rows_pr:
             return "empty"
@@ -201,7 +206,7 @@ class DiffView:
 
     @property
     def key_fault(self) -> str:
-        """Why its rows cannot be paired, in a few words: a row without a key is no second one."""
+        """Why its rows cannot be paired, in a few words: duplicate keys, or rows without a key."""
         return "keys are not unique" if self._diff.duplicate_keys else "rows without a key"
 
     @property
@@ -211,7 +216,7 @@ class DiffView:
 
     @property
     def unequal_columns(self) -> list[ColumnMatch]:
-        """The columns that differ somewhere, worst first."""
+        """The columns that differ in any row, the worst first."""
         return sorted(
             (column for column in self._diff.columns if column.match_rate != 1.0),
             key=lambda column: (column.match_rate or 0.0, column.name),
@@ -227,7 +232,7 @@ class DiffView:
 
     @property
     def coverage(self) -> tuple[int, int] | None:
-        """Days compared, and days that prod has; None if that is not known in days."""
+        """The number of days compared and of days that prod has; None if not known in days."""
         part, whole = self._diff.window, self._diff.window_of
         if part is None or whole is None:
             return None
@@ -256,7 +261,7 @@ _DIGITS = 4
 
 
 def describe_main_difference(main: DiffView) -> SafeMarkdown:
-    """What the one model shows that a reader should know first; it differs."""
+    """Says what a reader should know first about this model, which differs."""
     model = make_code_span(main.model)
     if main.state == "suspect":
         return SafeMarkdown(_describe_repeated_keys(main, model))
@@ -289,7 +294,7 @@ def _describe_repeated_keys(main: DiffView, model: str) -> str:
 
 
 def describe_all_same_in_view(compared: Sequence[DiffView]) -> SafeMarkdown:
-    """That nothing differs in any of these, and how far that goes."""
+    """Says that nothing differs in any of these, and for how many rows."""
     rows = sum(diff.rows_prod or 0 for diff in compared)
     where = (
         make_code_span(compared[0].model)
@@ -328,7 +333,7 @@ def _list_column_names_for_sentence(names: Sequence[str]) -> str:
 
 
 def wrap_model_name_in_view(model: str) -> SafeMarkdown:
-    """A model's name in a narrow cell: a long one of plain words on two lines."""
+    """Renders a model's name for a narrow cell: a long name of plain words gets two lines."""
     if len(model) <= _NARROW or not _PLAIN.fullmatch(model):
         return make_table_cell(model)
     schema, dot, rest = model.rpartition(".")
@@ -336,7 +341,7 @@ def wrap_model_name_in_view(model: str) -> SafeMarkdown:
 
 
 def describe_changed_columns_of_diff(diff: DiffView) -> SafeMarkdown:
-    """Which columns changed, each kind on a line, and how far the comparison goes."""
+    """Lists the columns that changed, one line for each kind, and how far the comparison goes."""
     parts = [diff.key_fault] if diff.state == "suspect" else []
     schema = diff.schema_
     lists = (
@@ -358,7 +363,7 @@ def describe_changed_columns_of_diff(diff: DiffView) -> SafeMarkdown:
 
 
 def render_row_bar(diff: DiffView) -> SafeMarkdown:
-    """A bar of the rows that changed, and how many there are, gone and new."""
+    """Renders a bar of the rows that changed, with how many there are, how many gone and new."""
     if diff.state == "empty":
         return SafeMarkdown(SENTENCES.no_rows)
     counts = (
@@ -395,10 +400,10 @@ def _describe_compared_days(days: tuple[int, int] | None) -> str:
 
 
 def describe_value_change(column: ColumnMatch, rows: tuple[int, int]) -> SafeMarkdown:
-    """How the values of a column changed, from aggregates of both sides; a dash where unknown.
+    """Says how a column's values changed, from aggregates of both sides; a dash if unknown.
 
     Args:
-        rows: Of prod and of the PR, that were compared.
+        rows: The numbers of compared rows of prod and of the PR.
     """
     old, new = column.prod, column.pr
     if old is None or new is None:
@@ -433,7 +438,7 @@ def _format_distinct_count(profile: Profile) -> str:
 
 
 def _shorten_measured_number(value: float | None) -> str:
-    """A number with few digits: 12.35, 1,204, 0.00012."""
+    """Formats a number with few digits: 12.35, 1,204, 0.00012."""
     if value is None:
         return "none"
     if abs(value) >= 10**_DIGITS or value == int(value):
@@ -442,7 +447,7 @@ def _shorten_measured_number(value: float | None) -> str:
 
 
 def _format_extreme(text: str | None) -> str:
-    """A smallest or largest value: a number shortened, a time as it stands."""
+    """Formats a smallest or largest value: a number shortened, a time as it is."""
     if text is None:
         return "none"
     try:
@@ -455,7 +460,7 @@ def _format_extreme(text: str | None) -> str:
 
 
 def list_failed_audits(models: Sequence[AppliedModel], *, blocking: bool) -> list[SafeMarkdown]:
-    """Each audit that failed: its name and model, its rows, and whether prod has them."""
+    """Lists the failed audits: name, model, failed rows, and whether prod has as many."""
     return [
         SafeMarkdown(
             f"{make_table_cell(audit.audit)} on {make_table_cell(model.model)}"

@@ -1,4 +1,4 @@
-"""A report as its readers ask for it: counts, and lists in the order of weight. No prose here."""
+"""A report in the forms that readers need: counts, and lists in order of weight. No prose here."""
 
 from __future__ import annotations
 
@@ -53,21 +53,21 @@ _CATEGORY_ORDER = {
 
 
 def take_first_lines_of_failure_view(failure: Failure | None) -> tuple[str, int]:
-    """The first lines of a failure's message, and how many lines there are beyond them."""
+    """Returns the first lines of a failure's message, and the number of the other lines."""
     lines = failure.message.strip().splitlines() if failure else []
     return "\n".join(lines[:FAILURE_LINES]), max(len(lines) - FAILURE_LINES, 0)
 
 
-# Examples that the first screen shows.
+# How many examples the first screen shows.
 FIRST_EXAMPLES = 2
 
 
 @dataclass(frozen=True)
 class ReviewView(PlannedWorkView):
-    """What the review's templates read; `complete` is for files and terminals, without a limit.
+    """The view for the review's templates; `complete` is for files and terminals, without a limit.
 
-    Without `pictured` nothing is drawn: not every place that reads Markdown draws Mermaid. After an
-    apply (`is_applied`) nothing is offered that it has built.
+    Without `pictured` nothing is drawn, because not every place that reads Markdown draws Mermaid.
+    If `is_applied`, it offers nothing that this apply has built.
     """
 
     context: CommentViewContext
@@ -81,7 +81,7 @@ class ReviewView(PlannedWorkView):
 
     @cached_property
     def baseline_notice(self) -> BaselineNoticeView | None:
-        """What the first line has to say of what the plan was compared with."""
+        """What the first line has to say about what the plan was compared with."""
         return make_baseline_notice_view(self.report)
 
     @cached_property
@@ -106,7 +106,7 @@ class ReviewView(PlannedWorkView):
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """Own changes by type."""
+        """The pull request's own changes, counted by type."""
         return Counter(change.change for change in self.own_changes)
 
     @property
@@ -130,7 +130,7 @@ class ReviewView(PlannedWorkView):
 
     @cached_property
     def edited_changes(self) -> list[Change]:
-        """Rows of the table of the models that the pull request touches itself."""
+        """The models that the pull request changes itself, as rows of their table."""
         return [c for c in self.own_changes if c.change in ("removed", "direct", "added")]
 
     @cached_property
@@ -144,19 +144,19 @@ class ReviewView(PlannedWorkView):
 
     @cached_property
     def examples(self) -> list[ModelExecution]:
-        """The changed models whose results were seen to differ on generated rows."""
+        """The changed models whose results differed on generated rows."""
         return execution_examples.list_example_views(self.report)
 
     @cached_property
     def short_examples(self) -> list[execution_examples.ShortExampleView]:
-        """Those that one line can show, for the first screen."""
+        """The examples that fit on one line, for the first screen."""
         return execution_examples.list_short_example_views(self.report)[:FIRST_EXAMPLES]
 
     generated_note = execution_examples.GENERATED
 
     @cached_property
     def unproved_notes(self) -> list[str]:
-        """Sentences about the changed models without an example and without a proof."""
+        """Returns sentences about the changed models that have neither an example nor a proof."""
         return execution_examples.list_unproved_models(self.report)
 
     @cached_property
@@ -172,7 +172,7 @@ class ReviewView(PlannedWorkView):
 
     @cached_property
     def losses(self) -> list[Change]:
-        """Models that go, and models that drop or retype a column."""
+        """Models that are removed, and models that drop or retype a column."""
         return [
             c
             for c in (*self.own_changes, *self.drift)
@@ -207,15 +207,14 @@ class ReviewView(PlannedWorkView):
 
     @cached_property
     def asked_people(self) -> str:
-        """Who is asked whether the change of the data is meant; "" if nobody has to be."""
+        """The question whether the change of the data is intended; "" if nobody is asked."""
         if not self.findings.headline_findings:
             return ""
         return ask_owners_in_headline_view(self._list_data_owners(), self.head.kind)
 
     @property
     def owners_of_data(self) -> str:
-        """The owners of the models that the headline is about, as the project names them; "" where
-        it names none."""
+        """The owners of the headline's models, as the project names them; "" if it names none."""
         return describe_owners_in_headline_view(self._list_data_owners())
 
     def _list_data_owners(self) -> list[str]:
@@ -225,13 +224,15 @@ class ReviewView(PlannedWorkView):
 
     @property
     def why_not(self) -> str:
-        """Why it cannot be applied, to go on after a colon."""
+        """Why it cannot be applied, with a small first letter, to follow a colon."""
         text = self.report.not_appliable_because or ""
         return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text
 
     @property
     def unexplained(self) -> str:
         """Why a person has to look, if neither the sentence nor a finding at the top says so.
+
+        The bot itself may ask for a person, for example if a fork's own run made the report.
 
         The bot itself may ask for one, as it does for a report that a fork's own run has made.
         """
@@ -242,15 +243,15 @@ class ReviewView(PlannedWorkView):
 
     @property
     def not_checked_else(self) -> list[str]:
-        """What was not checked, beside what the results of tests and linter say themselves."""
+        """What was not checked, except what the results of tests and linter already say."""
         return [name for name in self.findings.not_checked if name not in ("unit tests", "lint")]
 
     @property
     def below_noun(self) -> str:
-        """What the findings of the first fold are."""
+        """The noun for the findings of the first fold."""
         if self.report.decision == "go":
             return "note"
-        # One that the top names by its first place stands below with all of them.
+        # A finding that the top names only by its first place is listed below with all its places.
         again = any(point.more_places for point in self.findings.points)
         return "finding" if again else "more finding"
 
@@ -263,38 +264,38 @@ class ReviewView(PlannedWorkView):
 
     @cached_property
     def build(self) -> list[BuildRowView]:
-        """What is built here, beside what prod builds after the merge."""
+        """What is built here, next to what prod builds after the merge."""
         return [] if self.skips_backfill or self.is_applied else list_build_row_views(self.report)
 
     @cached_property
     def picture(self) -> LineageView | None:
-        """What changes and what lies below it, if that is few models."""
+        """The changed models and all that read them, if they are few."""
         return None if self.complete or not self.pictured else draw_change_picture(self.report)
 
     @cached_property
     def aside_points(self) -> list[FindingPointView]:
-        """The findings that took no part in the decision, one for each question."""
+        """The findings that did not count for the decision, one entry for each question."""
         return [FindingPointView(group) for group in group_risks(self.report.set_aside)]
 
     @property
     def set_aside(self) -> str:
-        """How many findings took no part in the decision; "" if there is none."""
+        """How many findings did not count for the decision; "" if all did."""
         return policy_words.count_findings_set_aside(self.report.set_aside)
 
     @property
     def may_accept(self) -> str:
-        """Who may accept the first heavy finding; "" if that is nobody."""
+        """Who may accept the first heavy finding; "" if nobody may."""
         heavy = [risk for risk in self.findings.listed_risks if risk.severity == "high"]
         return policy_words.describe_who_may_accept(heavy, self.report.owners, self.context.command)
 
     @property
     def policy(self) -> str:
-        """Which policy counted; "" if there is none."""
+        """Says which policy counted; "" if there is none."""
         return policy_words.describe_policy_used(self.report.policy)
 
     @property
     def short_window(self) -> str | None:
-        """Why the environment gets less history; None if it gets all."""
+        """Why the environment gets less history than prod; None if it gets all."""
         window = self.report.short_window
         if window is None:
             return None
@@ -302,7 +303,7 @@ class ReviewView(PlannedWorkView):
 
     @property
     def options(self) -> str | None:
-        """The plan's options that somebody has said, and who did."""
+        """The plan's options that somebody has set, and who set them."""
         return describe_options(self.report.options)
 
     @property
@@ -313,7 +314,7 @@ class ReviewView(PlannedWorkView):
 
     @cached_property
     def recommendations(self) -> list[str]:
-        """What to fix, most pressing first."""
+        """What to fix, the most pressing first."""
         return list_recommendations(self.report)
 
     @property
@@ -335,7 +336,7 @@ class ReviewView(PlannedWorkView):
 
     @property
     def restatement(self) -> str:
-        """The command with which a person rebuilds data that prod already has."""
+        """The command that rebuilds data that prod already has."""
         return advice.make_restatement_command(self.report)
 
     @cached_property
@@ -349,22 +350,22 @@ class ReviewView(PlannedWorkView):
 
     @property
     def what_does_not_load(self) -> SafeMarkdown:
-        """Whose project keeps this one from being planned, where it is not the pull request's."""
+        """What does not load here and prevents the plan, but is not the pull request's doing."""
         return SafeMarkdown(name_what_does_not_load(self.report.base_failures))
 
     @property
     def cut_off(self) -> bool:
-        """Whether SQLMesh was stopped before its end, so that nothing is known of the project."""
+        """Whether SQLMesh was stopped before its end; then nothing is known about the project."""
         failure = self.report.failure
         return failure is not None and failure.reason_code in words.CUT_OFF
 
     @property
     def base_head(self) -> str:
-        """The first lines of what keeps the base branch from being loaded."""
+        """The first lines of the message that says why the base branch cannot be loaded."""
         text, _ = take_first_lines_of_failure_view(next(iter(self.report.base_failures), None))
         return text
 
     @property
     def failure_head(self) -> tuple[str, int]:
-        """The first lines of a failure's message, and how many lines there are beyond them."""
+        """Returns the first lines of a failure's message, and the number of the other lines."""
         return take_first_lines_of_failure_view(self.report.failure)

@@ -21,28 +21,28 @@ _COLORS = {
     **dict.fromkeys("🟡🟠⚠⏹", "yellow"),
     **dict.fromkeys("🔴❌💥⛔", "red"),
 }
-# Readers of a terminal have no use for the source of a picture.
+# The source of a picture does not help readers of a terminal.
 _PICTURE = re.compile(r"<details><summary>[^\n]*\n\n```mermaid\n.*?\n</details>\n", re.DOTALL)
 _HEADING = re.compile(r"\*\*([^*:]+)\*\*( \(\d[\d,]*\))?")
 _FACT = re.compile(r"\*\*[^*:]{1,12}:\*\* *\S")
 _SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.DOTALL)
 _ALERT = re.compile(r"\[!(\w+)\] *")
 _TAG = re.compile(r"</?[a-z]+(?: open)?/?>")
-# A table is drawn as one if the names in its first column keep so many characters and a gap.
+# A table is drawn as a table if the names in its first column keep this many characters and a gap.
 _LEAST_NAME = 26
-# One of what columns count.
+# The singular of the nouns in column heads.
 _ONE = {"intervals": "interval", "batches": "batch", "rows": "row", "tables": "table"}
-# So long is a cell that still stands beside the first one, where there is no table.
+# The longest cell that still follows the first one on its line, if no table is drawn.
 _BESIDE = 64
 
 
 def render_plain(markdown: str, *, colour: bool = False, width: int = WIDTH) -> str:
-    """The text of a comment, complete but for pictures, ending in a newline.
+    """Returns the text of a comment, complete except for pictures, with a newline at its end.
 
     Args:
         markdown: As this package's templates render it.
         colour: Whether the output is a terminal that shows colours.
-        width: Columns to wrap at; what is to be copied may be wider.
+        width: Columns at which lines wrap; text to be copied may be wider.
     """
     page = TextPage(width=width, color=colour)
     tree = SyntaxTreeNode(_make_markdown_parser().parse(_PICTURE.sub("", markdown)))
@@ -62,7 +62,7 @@ def _add_title(page: TextPage, node: SyntaxTreeNode, _width: int) -> None:
 
 
 def _add_sections(page: TextPage, node: SyntaxTreeNode, _width: int) -> None:
-    """The words of a part that opens; other tags and comments draw nothing."""
+    """Adds the heading of a fold; other tags and comments add nothing."""
     for summary in _SUMMARY.findall(node.content):
         page.add_heading(html.unescape(_TAG.sub("", summary)))
 
@@ -100,7 +100,7 @@ def _add_markdown_table(page: TextPage, node: SyntaxTreeNode, width: int) -> Non
     (header, *_), *rest = (part.children for part in node.children)
     names = [_read_styled_words(cell) for cell in header.children]
     body = [[_read_styled_words(cell) for cell in row.children] for part in rest for row in part]
-    # Two columns, of which the first has no name, are facts; rows before and after have more.
+    # Two columns, the first without a name, are facts; a table of rows before and after has more.
     if not names[0] and not names[2:]:
         page.add_heading(names[1])
         for label, text in body:
@@ -115,7 +115,7 @@ def _add_markdown_table(page: TextPage, node: SyntaxTreeNode, width: int) -> Non
 
 
 def _count_least_width(names: Sequence[Text], body: Sequence[Sequence[Text]]) -> int:
-    """Columns of a table that can be read: of its first cells only names may be cut."""
+    """Returns the columns that a readable table needs; only its first column may be cut."""
     columns = zip(names, *body, strict=True)
     widths: list[int] = [max(cell.cell_len for cell in column) + 2 for column in columns]
     if not any(" " in row[0].plain for row in body):
@@ -134,7 +134,7 @@ def _add_markdown_row_as_item(page: TextPage, labels: Sequence[str], row: Sequen
 
 
 def _add_unit(label: str, text: Text) -> Text:
-    """A short cell: a number says of what it is one, and what there is none of is left out."""
+    """Adds its unit to a number in a short cell; a cell with a dash is left out."""
     label = label.lower()
     if text.plain == "–":
         return Text()
@@ -150,7 +150,7 @@ def _join_styled_words(parts: Iterable[Text], between: str = " ") -> Text:
 
 
 def _read_styled_words(block: SyntaxTreeNode) -> Text:
-    """The words of a paragraph, a heading or a cell: bold ones bold, and links to be followed."""
+    """Returns the words of a paragraph, a heading or a cell, with bold words and links."""
     text = Text()
     for inline in block.children:
         _append_words(text, inline, Style())
@@ -159,7 +159,7 @@ def _read_styled_words(block: SyntaxTreeNode) -> Text:
 
 def _append_words(text: Text, node: SyntaxTreeNode, style: Style) -> None:
     if node.type in ("text", "code_inline"):
-        # The icons' own request for colours is an invisible character, which would be shown.
+        # After an icon an invisible character asks for colours, and it would be shown here.
         words = node.content.replace("\u00a0", " ").replace("\ufe0f", "")
         text.append(one_line(words), style)
     elif node.type in ("softbreak", "hardbreak"):
@@ -175,7 +175,7 @@ def _append_words(text: Text, node: SyntaxTreeNode, style: Style) -> None:
 
 
 def _is_inside_name(node: SyntaxTreeNode) -> bool:
-    """Whether a break divides a long name behind a dot, so that a narrow comment can hold it."""
+    """Whether a break divides a long name after a dot, to fit into a narrow comment."""
     before = node.previous_sibling
     return before is not None and before.type == "code_inline" and before.content.endswith(".")
 

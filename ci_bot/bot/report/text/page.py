@@ -15,11 +15,11 @@ from ci_bot.bot.report.markdown_text import ELLIPSIS, one_line, split_visible_li
 from ci_bot.bot.report.text.screen import WIDTH, OutputScreen, make_screen
 from ci_bot.host import Machine
 
-# What most callers have, and what the reader of Markdown makes of bold words and links.
+# Most callers have a `str`; the reader of Markdown makes a `Text` with bold words and links.
 PageText = str | Text
 
 _LEAST_COLUMN = 6
-# Characters of a cell that are measured for each column of it: some take no room at all.
+# How many characters of a cell are measured for each column of width: some take no room.
 _MOST_KEPT = 8
 _DIFF_STYLES = {"+": "green", "-": "red"}
 
@@ -27,14 +27,14 @@ _DIFF_STYLES = {"+": "green", "-": "red"}
 class TextPage:
     """Collects lines. Colours are used only if `color` is set; the text is the same without them.
 
-    Every text is made visible first, so nothing in it can move the cursor or set a title.
+    Every text is made visible first, so no character in it can move the cursor or set a title.
     """
 
     label_width = 13
 
     def __init__(self, *, width: int = WIDTH, color: bool = False) -> None:
         self._out = io.StringIO()
-        # Everything is decided here, so that rich asks neither the environment nor the terminal.
+        # All of it is set here, so that rich asks neither the environment nor the terminal.
         self._console = Console(
             file=self._out,
             width=width,
@@ -46,15 +46,15 @@ class TextPage:
             legacy_windows=False,
         )
         self._width = width
-        # Whether nothing, or only a heading, is above the next line.
+        # Whether only a heading, or no line at all, is above the next line.
         self._at_start = True
 
     def render_text(self) -> str:
-        """Everything so far, with one newline at the end."""
+        """Returns all text so far, with one newline at the end."""
         return self._out.getvalue().strip("\n") + "\n"
 
     def add_title(self, text: PageText, color: str | None) -> None:
-        """The first line, underlined; without a colour in that of the terminal's own text."""
+        """Adds the first line, underlined; without a colour it has the terminal's text colour."""
         title = _make_visible(text)
         title.truncate(self._width, overflow="ellipsis")
         title.stylize(f"bold {color or ''}")
@@ -68,30 +68,30 @@ class TextPage:
         self._at_start = True
 
     def add_gap(self) -> None:
-        """An empty line, unless a heading stands above."""
+        """Adds an empty line, unless the line above is a heading."""
         if not self._at_start:
             self._print_lines([Text()])
 
     def add_fact(self, label: str, text: PageText | None) -> None:
-        """`text` beside its label; nothing if there is no text."""
+        """Adds `text` beside its label; nothing if there is no text."""
         if text:
             lead = Text.assemble((f"{label} ".ljust(self.label_width), "bold"))
             self._print_wrapped(_make_visible(text), lead=lead)
 
     def add_item(self, text: PageText, *, mark: str = "-", color: str | None = None) -> None:
-        """A list item; continued lines are indented."""
+        """Adds a list item; continued lines are indented."""
         lead = Text.assemble("  ", (mark, color or ""), " ")
         self._print_wrapped(_make_visible(text), lead=lead)
 
     def add_note(self, text: PageText, indent: int = 4) -> None:
-        """A paragraph below an item."""
+        """Adds a paragraph below an item."""
         self._print_wrapped(_make_visible(text), lead=Text(" " * indent))
 
     def add_paragraph(self, text: PageText) -> None:
         self._print_wrapped(_make_visible(text))
 
     def add_block(self, text: str, *, diff: bool = False) -> None:
-        """Lines as they are, to be copied: indented, never wrapped; a diff's in its colours."""
+        """Adds lines unchanged, to be copied: indented, never wrapped; a diff has its colours."""
         styles = _DIFF_STYLES if diff else {}
         lines = [
             Text.assemble("    ", (line.expandtabs(4), styles.get(line[:1], "")))
@@ -100,7 +100,7 @@ class TextPage:
         self._print_lines(lines)
 
     def add_table(self, header: Sequence[str], rows: Iterable[Sequence[PageText]]) -> None:
-        """Columns in line. On a narrow page sentences are wrapped, and names keep their end."""
+        """Adds aligned columns. On a narrow page sentences wrap, and long names keep their end."""
         cells = [[_make_visible(value) for value in row] for row in rows]
         if not cells:
             return
@@ -122,14 +122,14 @@ class TextPage:
         )
 
     def _print_wrapped(self, text: Text, *, lead: Text | None = None) -> None:
-        """The text, wrapped beside `lead`; its other lines are indented as far."""
+        """Prints the text, wrapped beside `lead`; its other lines are indented as far."""
         lead = lead or Text()
         indent = Text(" " * lead.cell_len)
         lines = text.wrap(self._console, self._width - lead.cell_len) or [Text()]
         self._print_lines((indent if index else lead) + line for index, line in enumerate(lines))
 
     def _print_lines(self, lines: Iterable[Text]) -> None:
-        """Lines that have their width, without blanks at their ends."""
+        """Prints lines that have their width already, without blanks at their ends."""
         kept = list(lines)
         for line in kept:
             line.rstrip()
@@ -138,17 +138,17 @@ class TextPage:
 
 
 def make_text_page(machine: Machine) -> TextPage:
-    """An empty page for the machine's standard output."""
+    """Makes an empty page for the machine's standard output."""
     return make_page_of_screen(make_screen(machine))
 
 
 def make_page_of_screen(screen: OutputScreen) -> TextPage:
-    """An empty page that is as wide and as colourful as the screen."""
+    """Makes an empty page that is as wide as the screen, and coloured if the screen is."""
     return TextPage(width=screen.width, color=screen.colour)
 
 
 class _NameCell:
-    """A name in a table. If it does not fit it is cut, because the end of a name says more."""
+    """A name in a table. If it does not fit, its beginning is cut: the end says more."""
 
     def __init__(self, name: Text) -> None:
         self._name = name
@@ -168,7 +168,7 @@ def _make_text_table_cell(text: Text) -> Text | _NameCell:
 def _keep_end_of_name(name: Text, width: int) -> Text:
     if name.cell_len <= width:
         return name
-    # A name may be as long as somebody likes; what is far from its end is never shown.
+    # A name can have any length; characters far from its end are never shown.
     end = name.plain[-_MOST_KEPT * width :]
     while cell_len(end) >= width:
         end = end[1:]
@@ -176,12 +176,12 @@ def _keep_end_of_name(name: Text, width: int) -> Text:
 
 
 def _is_numeric(column: Iterable[Text]) -> bool:
-    """Columns of numbers stand to the right."""
+    """Whether a column has only numbers, which are aligned to the right."""
     return all(value.plain[:1].isdigit() or value.plain == "–" for value in column)
 
 
 def _make_visible(text: PageText) -> Text:
-    """A text of its own that may be styled. The reader of Markdown has made its words visible."""
+    """Makes a copy that may be styled. The reader of Markdown has made its words visible."""
     if isinstance(text, Text):
         return text.copy()
     return Text(one_line(text.replace("\u00a0", " ")).replace("`", ""))

@@ -1,4 +1,4 @@
-"""Documents for people at a terminal: whole, a review in short, and what a round of it changes."""
+"""Documents for a terminal: complete, a review in short, and what a round of `--watch` changes."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ from ci_bot.protocol.review_report import Report, Risk
 def render_terminal_text(
     document: Document, context: CommentViewContext, *, colour: bool = False, width: int = WIDTH
 ) -> str:
-    """The document as plain text, complete, ending in a newline."""
+    """Returns the document as plain text, complete, with a newline at its end."""
     return render_plain(render_markdown_text(document, context), colour=colour, width=width)
 
 
 _NOTHING = "nothing"
 MOST_LINES = 12
-# Beside these stand the heading, how many more there are, and at most five lines of facts.
+# Beside these there are the heading, the number of the others, and at most five lines of facts.
 _REASONS = 4
-# Lines of the sentence, of the hint where there is no plan, and of what counts as prod.
+# The most lines of the sentence, of the hint if there is no plan, and of the notice about prod.
 _SENTENCE, _HINT, _NOTICE = 3, 2, 2
 
 
 def render_short_review(report: Report, context: CommentViewContext, screen: OutputScreen) -> str:
-    """The report in short, ending in a newline; only what is to be copied is wider.
+    """Returns the report in short, with a newline at its end; only text to be copied is wider.
 
-    The decision comes last, because that is the line beside which a reader's prompt appears.
+    The decision is the last line, because a reader's prompt appears next to it.
     """
     view = ReviewView(report, context)
     markdown = render_markdown_text(report, context, COMMENT_BYTES)
-    # A warning may be above it. If nothing changes it is a sentence, with more of it below.
+    # A warning may be above it. Without changes it is a sentence, with more text below it.
     title = next(line for line in markdown.splitlines() if line.startswith(("## ", "⚪ ")))
     title = title.partition("<br>")[0]
     heading = render_plain(title, colour=screen.colour, width=screen.width).splitlines()[0]
@@ -62,9 +62,9 @@ def render_short_review(report: Report, context: CommentViewContext, screen: Out
 
 
 def compare_rounds(before: Report, after: Report) -> list[str]:
-    """What a round of `--watch` changes, each in a line; empty if it changes nothing.
+    """Lists what a round of `--watch` changes, one line each; empty if it changes nothing.
 
-    Findings are the same if they are of one rule and about one model or file.
+    Two findings are the same if they are of the same rule and about the same model or file.
     """
     lines = []
     if before.decision != after.decision:
@@ -93,8 +93,11 @@ def _list_changed_models(report: Report) -> set[str]:
 
 
 def _list_reasons_for_terminal(view: ReviewView, screen: OutputScreen, room: int) -> list[str]:
-    """What the plan was compared with if that is not prod, the sentence about the change, its
-    weightiest findings, and how many more there are."""
+    """Lists why: what was compared, the sentence about the change, and the heaviest findings.
+
+    The comparison is named only if it was not with prod. The last line says how many more findings
+    there are.
+    """
     also = f" Also: {view.head.rest}." if view.head.rest else ""
     notice = view.baseline_notice
     first = _lay_out_cut_texts([] if notice is None else [notice.render_short()], screen, _NOTICE)
@@ -103,7 +106,7 @@ def _list_reasons_for_terminal(view: ReviewView, screen: OutputScreen, room: int
     page.add_paragraph(f"{view.head.sentence}{also}")
     failure = view.report.failure
     hint = _lay_out_cut_texts([failure.hint], screen, _HINT) if failure and failure.hint else []
-    # A finding and the count of the others have a line each.
+    # A finding has one line, and the count of the others has one.
     lines = _cut_text_lines_to_room(
         _render_page_lines(page), screen, min(_SENTENCE, room - len(hint) - 2)
     )
@@ -112,9 +115,9 @@ def _list_reasons_for_terminal(view: ReviewView, screen: OutputScreen, room: int
 
 
 def _list_fitting_findings(view: ReviewView, screen: OutputScreen, room: int) -> list[str]:
-    """The weightiest findings in at most `room` lines, and how many more there are.
+    """Returns the heaviest findings in at most `room` lines, and how many more there are.
 
-    The last one that is shown has at least one line, and may be cut.
+    The last finding shown has at least one line, and may be cut.
     """
     texts = [_describe_finding_in_text_line(point) for point in view.findings.by_rule[:_REASONS]]
     count = len(texts)
@@ -144,7 +147,7 @@ def _render_page_lines(page: TextPage) -> list[str]:
 
 
 def _cut_text_lines_to_room(lines: list[str], screen: OutputScreen, room: int) -> list[str]:
-    """At most `room` lines; if there are more, the last one ends with a mark after a whole word."""
+    """Returns at most `room` lines; if it cuts, the last one ends with a mark after a word."""
     if len(lines) <= room:
         return lines
     last = lines[room - 1]
@@ -154,7 +157,7 @@ def _cut_text_lines_to_room(lines: list[str], screen: OutputScreen, room: int) -
 
 
 def _describe_finding_in_text_line(point: FindingPointView) -> str:
-    """A finding in a line; with the line of its file, so that an editor's terminal opens it."""
+    """Returns a finding in a line; with its file's line, so that an editor's terminal opens it."""
     risk = point.risk
     place = "" if risk.model or not risk.path or not risk.line else f":{risk.line}"
     more = f" (+{point.more_places})" if point.more_places else ""
@@ -177,9 +180,9 @@ def _list_facts_of_text_report(view: ReviewView, screen: OutputScreen) -> list[s
 
 
 def _describe_builds(view: ReviewView) -> str:
-    """What is built in the environment, and in prod."""
+    """Says what is built in the environment, and in prod."""
     here = _describe_work(view.planned)
-    # Without a change nobody has planned prod's side.
+    # If nothing changes, nobody has planned prod's side.
     if not view.report.changes and view.prod_work is None and here == _NOTHING:
         return _NOTHING
     return (
@@ -199,7 +202,7 @@ def _describe_work(work: DisplayWorkView | None) -> str:
 
 
 def _describe_checks_in_text_report(checks: Checks) -> str:
-    """A terminal may show no marks, so what passed is reported in words."""
+    """Says in words what passed, because a terminal may show no marks."""
     parts = (describe_tests(checks.tests), describe_lint(checks.lint))
     return " · ".join(f"{c.text} passed" if c.result == "ok" else c.text for c in parts)
 
@@ -232,7 +235,7 @@ _CHANGED = "*"
 
 
 def render_compared_queries(answer: SameAnswer, screen: OutputScreen) -> str:
-    """The answer as plain text, ending in a newline; changed values of the example are marked."""
+    """Returns the answer as text, with a newline at its end; changed values have a mark."""
     page = make_page_of_screen(screen)
     title, color = _TITLES[answer.verdict]
     page.add_title(title, color)

@@ -1,4 +1,4 @@
-"""What a terminal shows: in which colours and how wide, and a failure without the secrets in it."""
+"""The colours and the width of a terminal, and a failure without the secrets in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ci_bot.errors import BotError, RunCancelled
 from ci_bot.host import Machine
 
 WIDTH = 96
-# Narrower no table can be read, and wider no line.
+# Below this width no table is readable, and above it no line.
 NARROWEST, WIDEST = 60, 200
 
 _DIGITS = 6
@@ -20,18 +20,18 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class OutputScreen:
-    """Where a text is printed. `width` is in columns."""
+    """A place where text is printed; `width` is in columns."""
 
     colour: bool = False
     width: int = WIDTH
 
 
 def make_screen(machine: Machine) -> OutputScreen:
-    """The machine's standard output.
+    """Returns the screen of the machine's standard output.
 
     A terminal that shows colours gets them, unless NO_COLOR is set (https://no-color.org) or the
-    option says otherwise. COLUMNS counts where it is set, then the terminal's own width; a file
-    or a pipe has none, and gets one that suits most readers.
+    option says otherwise. The width is COLUMNS if it is set, else the terminal's own; a file or a
+    pipe has none, and gets one that suits most readers.
     """
     return OutputScreen(colour=_wants_colour(machine), width=_find_width(machine))
 
@@ -58,7 +58,7 @@ def _bound_width(width: int) -> int:
 
 
 def describe_error(error: BotError | RunCancelled, environ: Mapping[str, str]) -> str:
-    """The sentence and the fix, each a line."""
+    """Returns the sentence and the hint, one line each, without the environment's secrets."""
     where = ""
     if error.path and error.path not in error.message:
         where = f"{error.path}{f', line {error.line}' if error.line else ''}: "
