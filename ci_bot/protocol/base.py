@@ -90,23 +90,23 @@ Count = Annotated[int, Field(ge=0)]
 Bytes = Annotated[int, Field(ge=0, description="A size in bytes.")]
 
 
-def make_readable_path(path: str) -> str:
-    """Makes a path that everybody can write: each byte that is not UTF-8 becomes one U+FFFD.
+def replace_undecodable_bytes(text: str) -> str:
+    """Makes a text that everybody can write: each byte that is not UTF-8 becomes one U+FFFD.
 
-    Python keeps these bytes as lone surrogates, which no document can hold. The bot reads file
-    names from git in the same way, so both processes give a file the same name.
+    Python keeps these bytes of a path as lone surrogates, which no document can hold. The bot reads
+    file names from git in the same way, so both processes give a file the same name.
     """
-    if path.isascii():
-        return path
+    if text.isascii():
+        return text
     try:
-        raw = path.encode("utf-8", "surrogateescape")
+        raw = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        raw = path.encode("utf-8", "replace")
+        raw = text.encode("utf-8", "replace")
     return raw.decode("utf-8", "replace")
 
 
 def _make_readable(value: Any) -> Any:
-    return make_readable_path(value) if isinstance(value, str) else value
+    return replace_undecodable_bytes(value) if isinstance(value, str) else value
 
 
 Name = Annotated[str, Field(min_length=1, max_length=1_000)]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ci_bot.errors import BadInput, BotError, format_exception
-from ci_bot.protocol.base import Contract
+from ci_bot.protocol.base import Contract, replace_undecodable_bytes
 from ci_bot.protocol.environment import UnfitEnvironmentName
 from ci_bot.protocol.messages import (
     AcceptRequest,
@@ -36,7 +36,7 @@ from ci_bot.protocol.messages import (
     SweepRequest,
 )
 from ci_bot.protocol.supported_versions import WAY_OUT, describe_unsupported, is_supported
-from ci_bot.worker.messages import make_cancelled_failure, make_message_encodable
+from ci_bot.worker.messages import make_cancelled_failure
 from ci_bot.worker.runtime import (
     EndOfWorkerSpark,
     WorkerChannelToBot,
@@ -442,7 +442,7 @@ def make_failed_answer(error: BaseException, request: AnyRequest) -> FailedAnswe
 
 def format_traceback(error: BaseException) -> str:
     """Formats the traceback of an exception and its causes; only its end if it is too long."""
-    return make_message_encodable(format_exception(error))[-MOST_CHARACTERS:]
+    return replace_undecodable_bytes(format_exception(error))[-MOST_CHARACTERS:]
 
 
 def _cancelled_answer(request: AnyRequest) -> FailedAnswer:

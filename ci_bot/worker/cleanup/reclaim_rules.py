@@ -152,7 +152,7 @@ def decide_which_tables_to_reclaim(
         claims = _ReclaimTableClaims.from_facts(stays, facts, ours)
     decision = ReclaimTableFate(
         forget={
-            item.snapshot_key: claims.leave_snapshot(item)
+            item.snapshot_key: claims.choose_records_to_forget(item)
             for item in facts.rows
             if item.snapshot_key not in stays
         }
@@ -293,7 +293,7 @@ class _ReclaimTableClaims:
         named |= {name: f"{who} uses it" for name, who in facts.used.items()}
         return cls(tables, previews, named)
 
-    def leave_snapshot(self, item: ReclaimSnapshotFact) -> Forget:
+    def choose_records_to_forget(self, item: ReclaimSnapshotFact) -> Forget:
         """Returns the records that are deleted with the row of a snapshot."""
         if item.table_key not in self.tables:
             return "version"

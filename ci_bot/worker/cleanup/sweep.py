@@ -285,13 +285,13 @@ def sweep_environments(request: SweepRequest, ports: SweepPorts) -> SweepDocumen
     """
     started = ports.now()
     done: list[CleanupDocument] = []
-    asleep = True
+    spark_started = False
 
     def on_spark_start() -> None:
         # Every cleanup makes its own connection on the one session.
-        nonlocal asleep
-        if asleep:
-            asleep = False
+        nonlocal spark_started
+        if not spark_started:
+            spark_started = True
             ports.on_spark_start()
 
     inner = replace(ports, on_spark_start=on_spark_start)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -159,6 +159,22 @@ _SUMS = {
 
 SQL_EVENTS = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
 
+# What the reading of a line raises that is no JSON, or not of the expected form.
+UNREADABLE_LINE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+
+ReadEvent = Callable[[Mapping[str, Any]], None]
+
+
+def select_lines_of_event_log(
+    lines: Iterable[bytes], readers: Mapping[str, ReadEvent]
+) -> Iterator[tuple[ReadEvent, bytes]]:
+    """Selects the lines with the events that `readers` names, each with its reader."""
+    wanted = {f'{{"Event":"{name}"'.encode(): reader for name, reader in readers.items()}
+    for line in lines:
+        reader = wanted.get(line[: line.find(b'"', 10) + 1])
+        if reader is not None:
+            yield reader, line
+
 
 @dataclass
 class SqlExecution:
@@ -213,14 +229,10 @@ class EventLogApplication:
             f"{SQL_EVENTS}ExecutionStart": self._on_statement,
             f"{SQL_EVENTS}ExecutionEnd": self._note_statement_end,
         }
-        wanted = {f'{{"Event":"{name}"'.encode(): reader for name, reader in readers.items()}
-        for line in lines:
-            reader = wanted.get(line[: line.find(b'"', 10) + 1])
-            if reader is None:
-                continue
+        for reader, line in select_lines_of_event_log(lines, readers):
             try:
                 reader(json.loads(line))
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            except UNREADABLE_LINE:
                 self.cut = True
                 return
 

@@ -20,8 +20,11 @@ from ci_bot.protocol.cost import ExposuresDocument, LoggedReader
 from ci_bot.protocol.messages import ExposuresRequest
 from ci_bot.worker.cost.event_log_application import (
     SQL_EVENTS,
+    UNREADABLE_LINE,
+    ReadEvent,
     find_table_written_in_event_log,
     iterate_event_log_nodes,
+    select_lines_of_event_log,
 )
 from ci_bot.worker.cost.event_logs import (
     EventLog,
@@ -114,29 +117,23 @@ class EventLogReads:
 
     def read_lines(self, lines: Iterable[bytes]) -> None:
         """Reads the lines of a log, or of the next part of a rolling one."""
-        readers: dict[str, Callable[[Mapping[str, Any]], None]] = {
+        readers: dict[str, ReadEvent] = {
             "SparkListenerLogStart": self._on_log_start,
             "SparkListenerApplicationStart": self._on_application,
             f"{SQL_EVENTS}ExecutionStart": self._on_statement,
         }
-        wanted = {f'{{"Event":"{name}"'.encode(): reader for name, reader in readers.items()}
-        for line in lines:
-            reader = wanted.get(line[: line.find(b'"', 10) + 1])
-            if reader is None:
-                continue
+        for reader, line in select_lines_of_event_log(lines, readers):
             try:
                 reader(json.loads(line))
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            except UNREADABLE_LINE:
                 self.malformed += 1
 
     def _on_log_start(self, event: Mapping[str, Any]) -> None:
         self.spark = str(event["Spark Version"])
 
     def _on_application(self, event: Mapping[str, Any]) -> None:
-        self.name, self.user = (
-            shorten_name_of_event_log_reader(event["App Name"]),
-            shorten_name_of_event_log_reader(event["User"]),
-        )
+        self.name = shorten_name_of_event_log_reader(event["App Name"])
+        self.user = shorten_name_of_event_log_reader(event["User"])
 
     def _on_statement(self, event: Mapping[str, Any]) -> None:
         plan, at = event["sparkPlanInfo"], float(event["time"]) / 1_000
@@ -220,11 +217,11 @@ def map_physical_tables(infos: Iterable[Any]) -> dict[str, str]:
         infos: The snapshots as prod's environment lists them.
     """
     models = [info for info in infos if info.is_model and not info.is_symbolic]
-    names = {info.name: _normalize_column_name_of_log(info.name) for info in models}
+    names = {info.name: _drop_quotes_from_name(info.name) for info in models}
     prefixes = {name.removesuffix(_drop_catalog(name)) for name in names.values()}
     prefix = prefixes.pop() if len(prefixes) == 1 else ""
     return {
-        _VERSION.sub("", _drop_catalog(_normalize_column_name_of_log(info.table_name()).lower())): (
+        _VERSION.sub("", _drop_catalog(_drop_quotes_from_name(info.table_name()).lower())): (
             names[info.name].removeprefix(prefix)
         )
         for info in models
@@ -236,7 +233,7 @@ def _drop_catalog(name: str) -> str:
     return ".".join(name.split(".")[-2:])
 
 
-def _normalize_column_name_of_log(name: str) -> str:
+def _drop_quotes_from_name(name: str) -> str:
     return name.replace('"', "").replace("`", "")
 
 

@@ -22,6 +22,7 @@ from sqlmesh.utils.date import make_inclusive
 
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost.prediction import InputSize, spread_batches
+from ci_bot.worker.cost.spark_counters import list_items_of_scala_sequence
 from ci_bot.worker.messages import extract_sentence_of_error
 from ci_bot.worker.planning import BuiltPlan, Interval
 
@@ -211,9 +212,7 @@ def _measure_input_size_of_model(
 ) -> None:
     try:
         size = item.read(span)
-    except (
-        Exception
-    ) as error:  # of the renderer, macros or Spark: whatever it is, the size is unknown
+    except Exception as error:  # of the renderer, of macros or of Spark: the size is unknown
         log(f"How much {item.model} will read is not known: {extract_sentence_of_error(error)}")
         size = None
     if size is None:
@@ -289,9 +288,9 @@ _ID = re.compile(r"#(\d+)")
 _SEPARATOR = "\u0001"
 # DataType.defaultSize, by which Spark itself weighs columns against each other.
 _WIDTHS = {
-    **{"boolean": 1, "byte": 1, "short": 2, "integer": 4, "long": 8, "float": 4, "double": 8},
-    **{"date": 4, "timestamp": 8, "timestamp_ntz": 8, "string": 20, "binary": 100},
-}
+    "boolean": 1, "byte": 1, "short": 2, "integer": 4, "long": 8, "float": 4, "double": 8,
+    "date": 4, "timestamp": 8, "timestamp_ntz": 8, "string": 20, "binary": 100,
+}  # fmt: skip
 
 _OTHER_WIDTH = 16
 
@@ -318,7 +317,7 @@ class InputSizes:
             PySparkException, Py4JError: Spark cannot analyse it.
         """
         plan = self._session.sql(sql)._jdf.queryExecution().optimizedPlan()
-        plans = [plan, *_iterate_scala_sequence(plan.subqueriesAll())]
+        plans = [plan, *list_items_of_scala_sequence(plan.subqueriesAll())]
         leaves: list[Any] = []
         needed: set[str] = set()
         for each in plans:
@@ -437,10 +436,5 @@ def _read_spark_attribute_id(attribute: str) -> str:
 
 def _iterate_spark_plan_nodes(plan: Any) -> Iterator[Any]:
     yield plan
-    for child in _iterate_scala_sequence(plan.children()):
+    for child in list_items_of_scala_sequence(plan.children()):
         yield from _iterate_spark_plan_nodes(child)
-
-
-def _iterate_scala_sequence(sequence: Any) -> Iterator[Any]:
-    for number in range(sequence.size()):
-        yield sequence.apply(number)

@@ -97,11 +97,11 @@ def collect_known_costs(
             "event_logs": _list_costs_of_prod_history(rest, ledger, context, names),
         },
         accuracy=read_accuracy_of_costs(ledger),
-        line=_make_accuracy_point(applied),
+        line=_fit_line_of_applies(applied),
     )
 
 
-def _make_accuracy_point(
+def _fit_line_of_applies(
     applied: Mapping[str, Sequence[PastRun]],
 ) -> tuple[float, float] | None:
     counted = [run for runs in applied.values() for run in runs[:_OF_A_MODEL] if run.input_bytes]

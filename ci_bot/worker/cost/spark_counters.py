@@ -186,11 +186,11 @@ _HALF, _ALL = 0.5, 1.0
 _COMMA = ","
 
 _OF_A_STAGE = (
-    *("stageId", "attemptId", "numCompleteTasks", "numFailedTasks"),
-    *("executorRunTime", "executorCpuTime", "peakExecutionMemory"),
-    *("inputBytes", "inputRecords", "outputBytes", "outputRecords"),
-    *("shuffleReadBytes", "shuffleWriteBytes", "memoryBytesSpilled", "diskBytesSpilled"),
-)
+    "stageId", "attemptId", "numCompleteTasks", "numFailedTasks",
+    "executorRunTime", "executorCpuTime", "peakExecutionMemory",
+    "inputBytes", "inputRecords", "outputBytes", "outputRecords",
+    "shuffleReadBytes", "shuffleWriteBytes", "memoryBytesSpilled", "diskBytesSpilled",
+)  # fmt: skip
 
 
 class ExecutorRow(TypedDict):
@@ -248,7 +248,7 @@ class SparkCostCounterStore:
                 missing += not attempts.size()
                 found += [
                     {name: getattr(item, name)() for name in _OF_A_STAGE}
-                    for item in _list_items_of_scala_sequence(attempts)
+                    for item in list_items_of_scala_sequence(attempts)
                     if str(item.status().toString()) != "SKIPPED"
                 ]
             lost += max(0, missing - int(job.numSkippedStages()))
@@ -260,7 +260,7 @@ class SparkCostCounterStore:
         """
         return [
             _read_executor(item)
-            for item in _list_items_of_scala_sequence(self._store.executorList(False))
+            for item in list_items_of_scala_sequence(self._store.executorList(False))
         ]
 
     def task_seconds(self, stage: int, attempt: int) -> tuple[float, float] | None:
@@ -272,7 +272,7 @@ class SparkCostCounterStore:
         found = self._store.taskSummary(stage, attempt, quantiles)
         if found.isEmpty():
             return None
-        half, longest = _list_items_of_scala_sequence(found.get().executorRunTime())
+        half, longest = list_items_of_scala_sequence(found.get().executorRunTime())
         return float(half) / 1_000, float(longest) / 1_000
 
 
@@ -290,5 +290,6 @@ def _list_numbers_of_scala_sequence(sequence: Any) -> list[int]:
     return [int(text) for text in str(sequence.mkString(_COMMA)).split(_COMMA) if text]
 
 
-def _list_items_of_scala_sequence(sequence: Any) -> list[Any]:
+def list_items_of_scala_sequence(sequence: Any) -> list[Any]:
+    """Lists the items of a sequence of Scala in Spark's Java process."""
     return [sequence.apply(number) for number in range(sequence.size())]

@@ -209,26 +209,27 @@ class DoctorExamination:
         if spark_next:
             # A session would wait a minute for an absent master.
             spark_next = self._run_check("where Spark runs", self._check_spark_location)
-        awake = self._run_check("java", self._check_java) and spark_next
-        awake = awake and self._run_check("spark", self._check_spark)
-        if awake and self._run_check("executors", self._check_executors):
+        spark_runs = self._run_check("java", self._check_java) and spark_next
+        spark_runs = spark_runs and self._run_check("spark", self._check_spark)
+        if spark_runs and self._run_check("executors", self._check_executors):
             views = spark_checks.list_prod_views_for_doctor(self.context, self.prod)
             self._run_check(
-                "catalogs", lambda: self._add_check(spark_checks.check_spark_catalogs(self.context))
+                "catalogs",
+                lambda: self.checks.append(spark_checks.check_spark_catalogs(self.context)),
             )
             self._run_check(
                 "views",
-                lambda: self._add_check(
+                lambda: self.checks.append(
                     spark_checks.check_catalog_supports_views(self.context, views)
                 ),
             )
             self._run_check(
                 "listing",
-                lambda: self._add_check(spark_checks.check_spark_listing(self.context, views)),
+                lambda: self.checks.append(spark_checks.check_spark_listing(self.context, views)),
             )
             self._run_check(
                 "rights",
-                lambda: self._add_check(spark_checks.check_spark_rights(self.context, views)),
+                lambda: self.checks.append(spark_checks.check_spark_rights(self.context, views)),
             )
         return DoctorDocument(
             checks=self.checks,
@@ -261,10 +262,7 @@ class DoctorExamination:
             PrivateDirectories({self.place.repository: ""}).hide_in_text(message), _LONGEST
         )
         limited = fix[:_LONGEST] if fix else None
-        self._add_check(ProjectCheck(name=name, status=status, message=shown, fix=limited))
-
-    def _add_check(self, check: ProjectCheck) -> None:
-        self.checks.append(check)
+        self.checks.append(ProjectCheck(name=name, status=status, message=shown, fix=limited))
 
     def _read_current_versions(self) -> Versions:
         versions = collect_versions_of_project(None)
@@ -279,41 +277,41 @@ class DoctorExamination:
         )
 
     def _check_versions(self) -> None:
-        self._add_check(checks.check_versions_for_project(collect_versions_of_project(None)))
+        self.checks.append(checks.check_versions_for_project(collect_versions_of_project(None)))
 
     def _check_configuration(self) -> None:
         configs, _ = configure_projects(
             self.place, self.ports.on_spark_start, clock=self.ports.clock
         )
         self.context = create_project_context(configs, self.place)
-        self._add_check(checks.check_project_configuration(self.context, self.place))
+        self.checks.append(checks.check_project_configuration(self.context, self.place))
 
     def _check_directories(self) -> None:
-        self._add_check(checks.check_project_directories(self.place))
+        self.checks.append(checks.check_project_directories(self.place))
 
     def _check_suffix_target(self) -> None:
         found = checks.check_suffix_target_of_project(self.context)
         if found is not None:
-            self._add_check(found)
+            self.checks.append(found)
 
     def _check_bundled_bot(self) -> None:
         for line in bundled_bot.check_keys_of_bundled_bot(self.context, self.place.projects[0]):
-            self._add_check(line)
+            self.checks.append(line)
 
     def _check_workflows(self) -> None:
         found = check_workflow_events(self.place.repository)
         if found is not None:
-            self._add_check(found)
+            self.checks.append(found)
         for missing in check_missing_workflows(self.place.repository):
-            self._add_check(missing)
+            self.checks.append(missing)
 
     def _check_connection(self) -> None:
-        self._add_check(checks.check_connection_of_project(self.context))
+        self.checks.append(checks.check_connection_of_project(self.context))
 
     def _check_state(self) -> None:
         self.state, self.facts = opening.open_project_state(self.context, self.place, write=False)
         exists = self.state is not None
-        self._add_check(
+        self.checks.append(
             checks.check_state_of_project(self.context, exists=exists, facts=self.facts)
         )
 
@@ -326,7 +324,7 @@ class DoctorExamination:
         self._run_check("merges", lambda: self._check_merges(names))
         self._run_check(
             "lint",
-            lambda: self._add_check(
+            lambda: self.checks.append(
                 checks.summarize_lint_check_of_project(
                     checks.lint_project(self.context, names, repository)
                 )
@@ -334,7 +332,7 @@ class DoctorExamination:
         )
         self._run_check(
             "format",
-            lambda: self._add_check(
+            lambda: self.checks.append(
                 checks.summarize_format_check_of_project(
                     checks.check_project_formatting(self.context, None, repository)
                 )
@@ -342,7 +340,7 @@ class DoctorExamination:
         )
         self._run_check(
             "unit tests",
-            lambda: self._add_check(
+            lambda: self.checks.append(
                 checks.summarize_tests_check_of_project(run_unit_tests(self.context, repository))
             ),
         )
@@ -397,20 +395,22 @@ class DoctorExamination:
         )
         prefix = self.request.environment_prefix
         self._run_check(
-            "prod", lambda: self._add_check(state_checks.check_prod_exists_in_state(state))
+            "prod", lambda: self.checks.append(state_checks.check_prod_exists_in_state(state))
         )
         self._run_check(
             "gaps",
-            lambda: self._add_check(state_checks.check_interval_gaps(state, catalog, dialect)),
+            lambda: self.checks.append(state_checks.check_interval_gaps(state, catalog, dialect)),
         )
-        self._run_check("state size", lambda: self._add_check(state_checks.check_state_size(state)))
+        self._run_check(
+            "state size", lambda: self.checks.append(state_checks.check_state_size(state))
+        )
         self._run_check(
             "environments",
-            lambda: self._add_check(state_checks.check_environments_in_state(state, prefix)),
+            lambda: self.checks.append(state_checks.check_environments_in_state(state, prefix)),
         )
         self._run_check("ledger", lambda: self._check_ledger(state))
         self._run_check(
-            "estimates", lambda: self._add_check(state_checks.check_estimate_accuracy(state))
+            "estimates", lambda: self.checks.append(state_checks.check_estimate_accuracy(state))
         )
         self.prod = state.get_environment(c.PROD)
         if self.context.models:
@@ -419,32 +419,32 @@ class DoctorExamination:
     def _check_ledger(self, state: StateSync) -> None:
         found = state_checks.check_ledger_is_readable(state)
         if found is not None:
-            self._add_check(found)
+            self.checks.append(found)
 
     def _check_python(self, state: StateSync) -> None:
         found = state_checks.check_python_of_prod_models(
             state, self.context, platform.python_version()
         )
         if found is not None:
-            self._add_check(found)
+            self.checks.append(found)
 
     def _check_java(self) -> None:
-        self._add_check(spark_checks.check_java_runtime(self.ports.environ, self.ports.python))
+        self.checks.append(spark_checks.check_java_runtime(self.ports.environ, self.ports.python))
 
     def _check_spark_location(self) -> None:
         settings = sqlmesh_compat.read_spark_settings_of_sqlmesh(self.context)
         network = self.ports.network
         for line in spark_network.check_spark_network(settings, self.ports.environ, network):
-            self._add_check(line)
+            self.checks.append(line)
         for line in spark_checks.check_spark_files(
             settings, self.ports.environ, java.list_spark_jar_directories(self.ports.environ)
         ):
-            self._add_check(line)
+            self.checks.append(line)
 
     def _check_executors(self) -> None:
         found = spark_checks.check_spark_executors(self.context)
         if found is not None:
-            self._add_check(found)
+            self.checks.append(found)
 
     def _check_spark(self) -> None:
-        self._add_check(spark_checks.check_spark_session(self.context, self.ports.clock.now))
+        self.checks.append(spark_checks.check_spark_session(self.context, self.ports.clock.now))

@@ -44,17 +44,17 @@ def check_java_runtime(environ: Mapping[str, str], python: str) -> ProjectCheck:
     found = java.find_java_runtime(
         {**environ, **java.find_java_environment(environ, python=python)}
     )
-    spark_ = java.read_spark_version()
+    spark_version = java.read_spark_version()
     if found is None or found.version is None:
         raise BadInput(
             f"{found.program if found else 'java'} does not say which version it is.",
             hint="Point JAVA_HOME at a Java 17 runtime.",
             reason_code="no_java",
         )
-    java.check_java_before_spark_starts(found, spark_)
-    if found.version in java.list_java_versions(spark_):
+    java.check_java_before_spark_starts(found, spark_version)
+    if found.version in java.list_java_versions(spark_version):
         return ProjectCheck(name="java", status="ok", message=str(found))
-    fix = f"{java.describe_java_versions(spark_)}. {java.CHOOSE_ONE}"
+    fix = f"{java.describe_java_versions(spark_version)}. {java.CHOOSE_ONE}"
     return ProjectCheck(name="java", status="warn", message=str(found), fix=fix)
 
 
@@ -273,9 +273,10 @@ _GOOGLE = _CloudCredentials(
     ("GOOGLE_APPLICATION_CREDENTIALS",),
 )
 
-_CLOUDS = {"s3": _AWS, "s3a": _AWS, "s3n": _AWS, "gs": _GOOGLE}
-
-_CLOUDS |= dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), _AZURE)
+_CLOUDS = {
+    "s3": _AWS, "s3a": _AWS, "s3n": _AWS, "gs": _GOOGLE,
+    "abfs": _AZURE, "abfss": _AZURE, "wasb": _AZURE, "wasbs": _AZURE,
+}  # fmt: skip
 
 
 def check_spark_files(

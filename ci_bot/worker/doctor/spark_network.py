@@ -32,9 +32,10 @@ _FIX = (
 _HOST_FIX = "Write the address by which the cluster reaches this machine."
 _BIND_FIX = "0.0.0.0 listens on all of this machine's addresses."
 _JDBC = re.compile(r"jdbc:(?P<kind>\w+)://(?P<place>[^/?;]+)")
-_PORTS = {"http": 80, "https": 443, "thrift": 9083, "postgresql": 5432, "mysql": 3306}
-
-_PORTS |= {"mariadb": 3306, "spark": 7077}
+_PORTS = {
+    "http": 80, "https": 443, "thrift": 9083,
+    "postgresql": 5432, "mysql": 3306, "mariadb": 3306, "spark": 7077,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,7 @@ def _describe_unbound_driver_address(bind: str, network: NetworkFacts) -> tuple[
 def _describe_unknown_driver_host(host: str, network: NetworkFacts) -> tuple[str, str] | None:
     if not host or network.addresses(host):
         return None
-    return f"`spark.driver.host` is {host}, and nobody here knows that name.", _HOST_FIX
+    return f"`spark.driver.host` is {host}, and {_UNKNOWN_NAME}.", _HOST_FIX
 
 
 def _describe_loopback_driver(master: str, host: str, bind: str) -> tuple[str, str] | None:

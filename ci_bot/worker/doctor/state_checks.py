@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sqlmesh.core import constants as c
@@ -13,7 +12,7 @@ from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import describe_accuracy_of_costs, read_accuracy_of_costs
 from ci_bot.worker.messages import MessageNames, report_times
-from ci_bot.worker.planning import is_reworded_code
+from ci_bot.worker.planning import is_reworded_code, list_gaps_between_intervals
 from ci_bot.worker.state_store import HIDDEN_TABLES_HINT, CostLedger, Ledger
 
 if TYPE_CHECKING:
@@ -61,14 +60,12 @@ def check_interval_gaps(state: StateSync, catalog: str | None, dialect: str | No
     for snapshot in sorted(snapshots.values(), key=lambda item: str(item.name)):
         if not snapshot.is_model or not snapshot.is_incremental:
             continue
-        held = sorted(snapshot.intervals)
-        for (_, end), (start, _) in pairwise(held):
-            if end < start:
-                model = names.short_name(snapshot.name)
-                found.append(
-                    f"{model} from {report_times.format_iso_in_message(end)} to "
-                    f"{report_times.format_iso_in_message(start)}"
-                )
+        found += [
+            f"{names.short_name(snapshot.name)} from "
+            f"{report_times.format_iso_in_message(start)} to "
+            f"{report_times.format_iso_in_message(end)}"
+            for start, end in list_gaps_between_intervals(snapshot.intervals)
+        ]
     if not found:
         return ProjectCheck(name="gaps", status="ok", message="prod's history has no gaps")
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""

@@ -423,7 +423,7 @@ def _find_module_directory(module: str, root: Path) -> str | None:
             seen += 1
             if seen > MAX_DIRECTORIES:
                 return None
-            following += _list_files_below(directory)
+            following += _list_directories_below(directory)
         level = sorted(following)
     return None
 
@@ -436,7 +436,7 @@ def _is_searched(directory: Path) -> bool:
     return any(Path(entry).resolve() == directory.resolve() for entry in sys.path if entry)
 
 
-def _list_files_below(directory: Path) -> list[Path]:
+def _list_directories_below(directory: Path) -> list[Path]:
     try:
         return [
             Path(entry.path)

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Protocol
 
-from ci_bot.protocol.base import make_readable_path
+from ci_bot.protocol.base import replace_undecodable_bytes
 
 _QUOTE = '[`"]?'
 
@@ -74,7 +74,7 @@ class MessageNames:
 def name_file_in_message(path: Path, repository: Path) -> str:
     """Returns a file relative to the repository, or its whole path if it is elsewhere."""
     inside = path.is_relative_to(repository)
-    return make_readable_path(str(path.relative_to(repository)) if inside else str(path))
+    return replace_undecodable_bytes(str(path.relative_to(repository)) if inside else str(path))
 
 
 def name_file_in_message_or_last_part(path: Path | str | None, repository: Path) -> str | None:

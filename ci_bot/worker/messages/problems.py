@@ -20,7 +20,7 @@ from ci_bot.errors import (
     BotError,
     RequestRefused,
 )
-from ci_bot.protocol.base import Failure, make_readable_path
+from ci_bot.protocol.base import Failure, replace_undecodable_bytes
 from ci_bot.protocol.files import PrivateDirectories
 from ci_bot.protocol.supported_versions import SQLMESH_VERSIONS_TEXT, is_supported, parse_release
 from ci_bot.redaction import strip_terminal_codes_for_redaction
@@ -111,7 +111,7 @@ def extract_sentence_of_error(error: BaseException) -> str:
     """Returns the message of `error` without terminal colours and Java's stack."""
     if _is_error_of_ended_java(error):
         return SPARK_IS_GONE
-    text = strip_terminal_codes_for_redaction(make_message_encodable(str(error))).strip()
+    text = strip_terminal_codes_for_redaction(replace_undecodable_bytes(str(error))).strip()
     if not any(char.isalpha() for char in text) or isinstance(error, KeyError):
         # `raise ValueError(1)`, or a key alone: the error's type is more useful than its text.
         text = f"{type(error).__name__}: {text}".removesuffix(": ")
@@ -140,11 +140,6 @@ def extract_headline_of_error_with_cause(error: BaseException) -> str:
 
 def _clean_token_of_parser_message(token: re.Match[str]) -> str:
     return "the end" if token[1] == "SENTINEL" else f"'{token[2]}'"
-
-
-def make_message_encodable(text: str) -> str:
-    """Returns `text` without bytes that are not UTF-8, which no JSON document can hold."""
-    return make_readable_path(text)
 
 
 def _is_error_of_ended_java(error: BaseException) -> bool:
@@ -219,7 +214,7 @@ def find_position_in_error_message(
 
 
 def _make_path_of_error_message(path: Path, repository: Path) -> str:
-    return make_message_encodable(name_file_in_message(path, repository))
+    return replace_undecodable_bytes(name_file_in_message(path, repository))
 
 
 def make_failure_of_error(
@@ -266,7 +261,7 @@ def make_failure_of_error(
         or cause.reason_code
         or ("bad_input" if exit_code == EXIT_BAD_INPUT else "failed"),
         exit_code=exit_code,
-        message=places.hide_in_text(make_message_encodable(cause.message or text)),
+        message=places.hide_in_text(replace_undecodable_bytes(cause.message or text)),
         hint=cause.hint or hint,
         path=path,
         line=line,

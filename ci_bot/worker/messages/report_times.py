@@ -35,6 +35,7 @@ def to_milliseconds(moment: Any) -> int:
 
 
 def read_milliseconds_now() -> int:
+    """Reads SQLMesh's clock, in milliseconds since the epoch."""
     return int(now_timestamp())
 
 

@@ -33,7 +33,11 @@ if TYPE_CHECKING:
     from ci_bot.worker.planning.plan_options import PlanRefusedError
     from ci_bot.worker.planning.plan_stages import describe_plan_stages
     from ci_bot.worker.planning.prod_guard import PlannedBaseDrift
-    from ci_bot.worker.planning.prod_plan import list_work_of_merge_plan, plan_merge
+    from ci_bot.worker.planning.prod_plan import (
+        list_gaps_between_intervals,
+        list_work_of_merge_plan,
+        plan_merge,
+    )
     from ci_bot.worker.planning.reworded_code import (
         describe_reworded_code,
         is_reworded_code,
@@ -67,7 +71,7 @@ __getattr__ = open_on_demand(
         ],
         "plan_options": ["PlanRefusedError"],
         "prod_guard": ["PlannedBaseDrift"],
-        "prod_plan": ["plan_merge", "list_work_of_merge_plan"],
+        "prod_plan": ["list_gaps_between_intervals", "plan_merge", "list_work_of_merge_plan"],
         "prod_restatements": [],
     },
 )

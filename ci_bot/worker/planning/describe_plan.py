@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqlglot import exp
 from sqlmesh.core.snapshot import Snapshot, SnapshotId, SnapshotTableInfo, merge_intervals
 
-from ci_bot.protocol.base import make_readable_path
+from ci_bot.protocol.base import replace_undecodable_bytes
 from ci_bot.protocol.plan import (
     Backfill,
     BackfillAction,
@@ -304,7 +304,7 @@ def get_path_of_planned_model(snapshot: Snapshot, repository: Path) -> str | Non
         return None
     path = Path(path)
     inside = path.is_relative_to(repository)
-    return make_readable_path(str(path.relative_to(repository)) if inside else path.name)
+    return replace_undecodable_bytes(str(path.relative_to(repository)) if inside else path.name)
 
 
 def choose_backfill_action(snapshot: Snapshot) -> BackfillAction:

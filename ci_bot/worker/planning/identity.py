@@ -95,7 +95,7 @@ def identify_prod_plan(plan: Plan, *, repository: Path) -> ProdIdentity:
         snapshots=[
             ProdSnapshot(
                 model=snapshot.name,
-                fingerprint=_read_fingerprint_for_plan_identity(snapshot),
+                fingerprint=_compute_fingerprint_with_parents(snapshot),
                 category=name_plan_category(snapshot),
                 forward_only=snapshot.is_forward_only,
             )
@@ -108,7 +108,7 @@ def identify_prod_plan(plan: Plan, *, repository: Path) -> ProdIdentity:
     return PrivateDirectories({repository: ""}).hide_in_document(identity)
 
 
-def _read_fingerprint_for_plan_identity(snapshot: Snapshot) -> str:
+def _compute_fingerprint_with_parents(snapshot: Snapshot) -> str:
     fingerprint = snapshot.fingerprint
     return "-".join(
         (
@@ -129,7 +129,7 @@ def _make_target_snapshot_of_plan(
 ) -> TargetSnapshot:
     return TargetSnapshot(
         model=snapshot.name,
-        fingerprint=_read_fingerprint_for_plan_identity(snapshot),
+        fingerprint=_compute_fingerprint_with_parents(snapshot),
         category=name_plan_category(snapshot) if changed else None,
         preview=not planned.deployable.is_representative(snapshot),
         promoted=promoted,

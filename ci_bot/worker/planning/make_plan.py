@@ -42,13 +42,13 @@ def make_evaluatable_plan(plan: Plan, state_reader: StateReader) -> EvaluatableP
     it. (`PlanStagesBuilder._get_audit_only_snapshots`)
     """
     found = plan.to_evaluatable()
-    unproven = _list_unproven_intervals_of_plan(plan, found, state_reader)
+    unproven = _list_unaudited_snapshots(plan, found, state_reader)
     if not unproven:
         return found
     return found.copy(update={"new_snapshots": [*found.new_snapshots, *unproven]})
 
 
-def _list_unproven_intervals_of_plan(
+def _list_unaudited_snapshots(
     plan: Plan, found: EvaluatablePlan, state_reader: StateReader
 ) -> list[Snapshot]:
     new = {snapshot.snapshot_id for snapshot in found.new_snapshots}

@@ -91,7 +91,7 @@ def resolve_plan_options(
             given.forward_only,
             (
                 f"{BOT}.forward_only_branch_suffix",
-                _is_plan_forward_only_by_branch(bot, head_branch),
+                _decide_forward_only_by_branch(bot, head_branch),
             ),
             ("plan.forward_only", settings.forward_only or None),
         )
@@ -190,7 +190,7 @@ class _PlanOptionChooser:
         )
 
 
-def _is_plan_forward_only_by_branch(bot: Mapping[str, Any], head_branch: str | None) -> bool | None:
+def _decide_forward_only_by_branch(bot: Mapping[str, Any], head_branch: str | None) -> bool | None:
     """Whether the branch's name makes the plan forward-only; None if it decides nothing."""
     suffix = bot.get("forward_only_branch_suffix")
     # If the suffix is empty, SQLMesh's bot uses its default, because every name ends with "".

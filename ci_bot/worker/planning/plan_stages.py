@@ -34,9 +34,7 @@ def _render_preview_note_of_stage(snapshot: Snapshot, index: DeployabilityIndex)
     return "" if index.is_deployable(snapshot) else " (preview, not reused in prod)"
 
 
-def _render_table_sentence_of_stage(
-    snapshot: Snapshot, index: DeployabilityIndex, names: MessageNames
-) -> str:
+def _name_table_of_stage(snapshot: Snapshot, index: DeployabilityIndex, names: MessageNames) -> str:
     return names.table_name(snapshot, deployable=index.is_deployable(snapshot))
 
 
@@ -62,7 +60,7 @@ def _describe_schemas_stage(
     stage: stages.PhysicalLayerSchemaCreationStage, names: MessageNames
 ) -> Stage:
     schemas = {
-        _render_table_sentence_of_stage(s, stage.deployability_index, names).rpartition(".")[0]
+        _name_table_of_stage(s, stage.deployability_index, names).rpartition(".")[0]
         for s in stage.snapshots
         if s.is_model and not s.is_symbolic
     }
@@ -76,7 +74,7 @@ def _describe_schemas_stage(
 def _describe_tables_stage(stage: stages.PhysicalLayerUpdateStage, names: MessageNames) -> Stage:
     index = stage.deployability_index
     items = [
-        f"{names.short_name(s.name)} → {_render_table_sentence_of_stage(s, index, names)}"
+        f"{names.short_name(s.name)} → {_name_table_of_stage(s, index, names)}"
         f"{_render_preview_note_of_stage(s, index)}"
         for s in sorted(stage.snapshots, key=lambda item: str(item.name))
         if s.is_model and not s.is_symbolic
@@ -120,7 +118,7 @@ def _describe_backfill_stage(stage: stages.BackfillStage, names: MessageNames) -
         )
         audits = ", ".join(name for name, _ in snapshot.model.audits)
         checks = f"; audits: {audits}" if audits else ""
-        table = _render_table_sentence_of_stage(snapshot, index, names)
+        table = _name_table_of_stage(snapshot, index, names)
         items.append(
             f"{names.short_name(snapshot.name)} → {table}: {_ACTIONS[action]}{span}"
             f"{_render_preview_note_of_stage(snapshot, index)}{checks}"

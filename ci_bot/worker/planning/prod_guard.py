@@ -13,7 +13,7 @@ from sqlmesh.core.plan import stages
 from sqlmesh.core.plan.stages import PlanStage
 
 from ci_bot.errors import RequestRefused
-from ci_bot.protocol.base import make_readable_path
+from ci_bot.protocol.base import replace_undecodable_bytes
 from ci_bot.protocol.environment import PROD_HINT
 from ci_bot.protocol.plan import ChangeType
 from ci_bot.worker.messages import MessageNames, report_times
@@ -152,15 +152,17 @@ class PlannedBaseDrift:
             is_file_of_every_project_model(path) for path in changed_files
         ):
             return cls(None)
-        files = {make_readable_path(str(repository / path)) for path in changed_files}
-        models = {make_readable_path(str(node._path)) for node in nodes.values()}
-        read = files.intersection(map(make_readable_path, opened))
+        files = {replace_undecodable_bytes(str(repository / path)) for path in changed_files}
+        models = {replace_undecodable_bytes(str(node._path)) for node in nodes.values()}
+        read = files.intersection(map(replace_undecodable_bytes, opened))
         if any(not path.endswith(_DATA) for path in read - models):
             return cls(None)
         caused = {
             name
             for name, node in nodes.items()
-            if not files.isdisjoint(map(make_readable_path, list_files_that_define_model(node)))
+            if not files.isdisjoint(
+                map(replace_undecodable_bytes, list_files_that_define_model(node))
+            )
         }
         pending = list(caused)
         readers: dict[str, list[str]] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,7 +73,7 @@ def plan_prod(
             as_prod, intervals, names, reused=lambda snapshot: False
         )
 
-    missing = {item.snapshot_id: list(item.intervals) for item in plan.missing_intervals}
+    missing = as_prod.list_missing()
     whole = whole_work.list_planned_prod_build(as_prod, missing)
     now = _select_changed_in_prod_plan(as_prod, missing)
     full = list_work(whole)
@@ -86,8 +86,8 @@ def plan_prod(
             )
         ),
         full_backfill=full,
-        # `list_work` takes time, and at a first review `now` is `whole`: nothing is built yet.
         next_run=next_run,
+        # `list_work` takes time, and at a first review `now` is `whole`: nothing is built yet.
         cost=estimate([*(full if now == whole else list_work(now)), *next_run, *restated]),
         held=_list_ranges_held_in_prod_plan(plan, names),
         lost=_list_ranges_lost_in_prod_plan(plan, whole, names),
@@ -172,7 +172,7 @@ def list_work_of_merge_plan(as_prod: BuiltPlan) -> dict[SnapshotId, list[Interva
     """Lists the work that a merge costs: intervals of changed models that prod would build now, and
     tables that its next run computes whole.
     """
-    missing = {item.snapshot_id: list(item.intervals) for item in as_prod.plan.missing_intervals}
+    missing = as_prod.list_missing()
     next_run = _list_models_recomputed_after_merge_plan(
         as_prod, whole_work.list_planned_prod_build(as_prod, missing)
     )
@@ -317,6 +317,11 @@ def subtract_intervals(wanted: list[Interval], built: list[Interval]) -> list[In
     return remaining
 
 
+def list_gaps_between_intervals(intervals: Iterable[Interval]) -> list[Interval]:
+    """Lists the ranges that lie between intervals and that none of them covers."""
+    return [(end, start) for (_, end), (start, _) in pairwise(sorted(intervals)) if end < start]
+
+
 def _list_gaps_in_prod_plan(plan: Plan, names: MessageNames) -> list[ModelRange]:
     """Lists the gaps in prod's table of a changed model: ranges that it lacks between its
     intervals.
@@ -325,8 +330,8 @@ def _list_gaps_in_prod_plan(plan: Plan, names: MessageNames) -> list[ModelRange]
     for name, (_, old) in sorted(plan.context_diff.modified_snapshots.items()):
         if not old.is_model or not old.is_incremental:
             continue
-        held = sorted(old.intervals)
-        for (_, end), (start, _) in pairwise(held):
-            if end < start:
-                gaps.append(_make_model_range_of_plan(names.short_name(name), (end, start)))
+        gaps += [
+            _make_model_range_of_plan(names.short_name(name), gap)
+            for gap in list_gaps_between_intervals(old.intervals)
+        ]
     return gaps

@@ -163,7 +163,7 @@ def _guess_model_name_of_project_file(file: Path) -> str | None:
 
 def load_project_alone(
     place: ProjectPlace, clock: WorkerPhaseClock, on_spark_start: Callable[[], None], *, name: str
-) -> Any:
+) -> Context:
     """Loads a project without its state and returns SQLMesh's context.
 
     Args:

@@ -110,9 +110,7 @@ def _read_declared_format_of_model(model: Model, engine: str) -> str | None:
 def _describe_spark_merge_obstacle(
     model: Model, gateway: GatewayFacts, named: str | None
 ) -> str | None:
-    catalog = model.catalog or gateway.catalog or _SESSION_CATALOG
-    catalog = str(catalog).strip('"`')
-    kind = gateway.settings.get(f"{_CATALOG}{catalog}")
+    catalog = str(model.catalog or gateway.catalog or _SESSION_CATALOG).strip('"`')
     if catalog != _SESSION_CATALOG:
         # A custom catalog makes tables of its own format, whatever follows USING; a catalog that is
         # not in this configuration is configured elsewhere.
@@ -122,6 +120,7 @@ def _describe_spark_merge_obstacle(
     default = gateway.settings.get(_DEFAULT_FORMAT, "").lower()
     if default in _MERGING or not gateway.complete:
         return None
+    kind = gateway.settings.get(f"{_CATALOG}{_SESSION_CATALOG}")
     if kind is not None and "iceberg" in kind.lower():
         return None  # it may use its own format for tables without one
     return _describe_format_merge_obstacle(default or None)

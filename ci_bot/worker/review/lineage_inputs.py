@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 _SAME_DATA = frozenset({"FULL", "VIEW", "EMBEDDED"})  # other storage, the same content
 
 _WITHOUT_DATA = (
-    *("partitioned_by", "clustered_by", "table_format", "storage_format", "physical_properties"),
-    *("physical_schema", "physical_version", "virtual_environment_mode", "optimize_query"),
+    "partitioned_by", "clustered_by", "table_format", "storage_format", "physical_properties",
+    "physical_schema", "physical_version", "virtual_environment_mode", "optimize_query",
     "stamp",  # it is built again on request
-    *("python_env", "jinja_macros", "columns_to_types_"),
-)
+    "python_env", "jinja_macros", "columns_to_types_",
+)  # fmt: skip
 
 
 _OF_INTERVALS = {

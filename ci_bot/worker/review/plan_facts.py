@@ -90,7 +90,7 @@ class ReviewedPlanParts:
 # here.
 
 
-Key = tuple[str, str]
+SnapshotKey = tuple[str, str]
 
 
 def find_concurrent_pull_requests(
@@ -150,7 +150,7 @@ def _list_directly_changed_snapshots(
     return changed | {item.name: (None, item) for item in removed.values() if item.is_model}
 
 
-def _list_snapshots_used_by_environment(context: Context, environment: str) -> set[Key]:
+def _list_snapshots_used_by_environment(context: Context, environment: str) -> set[SnapshotKey]:
     """Lists the snapshots that an environment of the state consists of now."""
     stored = context.state_reader.get_environment(environment)
     return {(info.name, info.identifier) for info in stored.snapshots} if stored else set()

@@ -162,6 +162,7 @@ class _ReviewedProjectSide:
         )
 
     def select_models_within(self, scope: ModelScope) -> set[str]:
+        """Selects the models that the scope names, of its owners if it names any."""
         found = self._expand(scope.models) if scope.models else set(self._models)
         if not scope.owners:
             return found

@@ -172,5 +172,6 @@ def list_parents_in_statements(node: Model) -> Iterator[str]:
 
 
 def list_own_statements(node: Model) -> list[str]:
+    """Lists the statements before and after a model's query; a macro's definition is none."""
     listed = [*(node.pre_statements_ or ()), *(node.post_statements_ or ())]
     return [item.sql for item in listed if not isinstance(item.parse(node.dialect), d.MacroDef)]

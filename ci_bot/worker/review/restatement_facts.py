@@ -31,7 +31,7 @@ class ReviewedRestatements:
         """Lists the work in prod of the restatements without a problem."""
         return [work for item in self.items if item.problem is None for work in item.work]
 
-    def list_models(self) -> list[RecordedRestatement]:
+    def list_recorded(self) -> list[RecordedRestatement]:
         """Lists the recorded restatements; they name the models whose owners have to be known."""
         return [item.recorded for item in self.items]
 

@@ -175,10 +175,8 @@ def make_review_of_refused_plan(
     context = opened.context
     names = MessageNames(context.default_catalog, context.default_dialect)
     repository = Path(request.workplace.repository)
-    place, stamp = (
-        make_project_place(request, request.projects),
-        collect_versions_of_project(opened),
-    )
+    place = make_project_place(request, request.projects)
+    stamp = collect_versions_of_project(opened)
     checked = run_review_checks(
         context,
         None,
@@ -289,10 +287,8 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         parts = facts.plan_parts()
         restated = plan_restatements(facts)
     ports.progress("checks", "running the linter and the unit tests")
-    place, stamp = (
-        make_project_place(request, request.projects),
-        collect_versions_of_project(opened),
-    )
+    place = make_project_place(request, request.projects)
+    stamp = collect_versions_of_project(opened)
     checked = run_review_checks(
         context,
         planned,
@@ -315,7 +311,7 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         )
         found = find_project_findings(inputs)
         executions = add_witness_tests_to_review(context, inputs, list_executions(inputs))
-        reported = (*parts.changes, *found, *checked.lint.findings, *restated.list_models())
+        reported = (*parts.changes, *found, *checked.lint.findings, *restated.list_recorded())
         scoped = evaluate_policy_scopes_of_review(context, request.scopes, inputs, reported)
         exposed = find_exposed_models(request.exposed, inputs)
     ports.progress("impact", "following the changed columns")

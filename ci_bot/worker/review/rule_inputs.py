@@ -70,11 +70,11 @@ def make_rule_inputs(
         standalone_after=dict(context.standalone_audits),
         repository=repository,
         projects=tuple(name_file_in_message(Path(path), repository) for path in request.projects),
-        added=_list_names_of_model_kinds(kinds, "added"),
+        added=_list_models_with_change(kinds, "added"),
         removed=frozenset(removed),
-        direct=_list_names_of_model_kinds(kinds, "direct"),
-        indirect=_list_names_of_model_kinds(kinds, "indirect"),
-        metadata=_list_names_of_model_kinds(kinds, "metadata"),
+        direct=_list_models_with_change(kinds, "direct"),
+        indirect=_list_models_with_change(kinds, "indirect"),
+        metadata=_list_models_with_change(kinds, "metadata"),
         categories={s.name: name_plan_category(s) for s in planned.changed_snapshots}
         if planned
         else {},
@@ -191,7 +191,7 @@ def _list_removed_models(planned: BuiltPlan | None) -> list[str]:
     return [info.name for info in planned.plan.context_diff.removed_snapshots.values()]
 
 
-def _list_names_of_model_kinds(kinds: Mapping[str, str], wanted: str) -> frozenset[str]:
+def _list_models_with_change(kinds: Mapping[str, str], wanted: str) -> frozenset[str]:
     return frozenset(name for name, kind in kinds.items() if kind == wanted)
 
 

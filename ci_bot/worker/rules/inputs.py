@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ci_bot.protocol.base import make_readable_path
+from ci_bot.protocol.base import replace_undecodable_bytes
 from ci_bot.protocol.files import LARGEST_FILE_BYTES, is_file_read_by_a_rule
 from ci_bot.protocol.messages import Workplace
 from ci_bot.worker.duckdb_trials import DATA_SETS, SECONDS_FOR_A_MODEL, DuckdbTrialVerdict
@@ -176,7 +176,7 @@ class RuleInputs:
         path = Path(path)
         if path.is_relative_to(self.repository):
             path = path.relative_to(self.repository)
-        return make_readable_path(path.as_posix())
+        return replace_undecodable_bytes(path.as_posix())
 
     @cached_property
     def models_by_file(self) -> Mapping[str, Sequence[Model | NamedModel]]:
@@ -234,7 +234,7 @@ def _decode_content(content: bytes | None) -> str | None:
 # Reading the files of a change, as data.
 
 
-# Replaces a byte that is no UTF-8 in a name (`make_readable_path`).
+# Replaces a byte that is no UTF-8 in a name (`replace_undecodable_bytes`).
 _REPLACED = "\ufffd"
 # The contents of so many files of each side are kept; each may have `LARGEST_FILE_BYTES`.
 _KEPT = 4
@@ -302,7 +302,6 @@ def _find_named_file(top: str, path: str) -> str:
             names = sorted(entry.name for entry in beside)
         except OSError:
             names = []
-        found = (
-            f"{found}/{next((name for name in names if make_readable_path(name) == part), part)}"
-        )
+        same = (name for name in names if replace_undecodable_bytes(name) == part)
+        found = f"{found}/{next(same, part)}"
     return found

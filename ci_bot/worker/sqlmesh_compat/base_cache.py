@@ -392,11 +392,10 @@ def _is_sqlmesh_model_defined_by_file(model: Model, path: Path) -> TypeGuard[Sql
         return False  # their trees come from the file, too, and nothing reads them from there
     text = path.read_text(encoding="utf-8")
     parts = d.parse(text, default_dialect=model.dialect)
-    definition = next((part for part in parts if isinstance(part, d.Model)), None)
     heads = [part for part in parts if isinstance(part, d.Model)]
-    if definition is None or len(heads) > 1:
+    if len(heads) != 1:
         return False
-    if any(definition.find_all(*_MACROS, d.MacroVar)):
+    if any(heads[0].find_all(*_MACROS, d.MacroVar)):
         return False
     query = model.query
     if not isinstance(query, exp.Query) or any(query.find_all(*_MACROS, d.Jinja)):

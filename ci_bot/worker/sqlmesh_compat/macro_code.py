@@ -50,11 +50,11 @@ _DATE_PARTS = frozenset(
 _OPERATORS = (ast.boolop, ast.operator, ast.unaryop, ast.cmpop, ast.expr_context)
 
 _PLAIN = (
-    *(ast.Expression, ast.Constant, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp),
-    *(ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Subscript, ast.Slice),
-    *(ast.Lambda, ast.arguments, ast.arg),
+    ast.Expression, ast.Constant, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp,
+    ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Subscript, ast.Slice,
+    ast.Lambda, ast.arguments, ast.arg,
     *_OPERATORS,
-)
+)  # fmt: skip
 
 _TYPES = re.compile(r"exp(\.(DType|DataType|Type))+\.[A-Z][A-Z0-9_]*")
 _PARSED_AS = re.compile(r"exp\.[A-Z]\w*")
@@ -67,13 +67,13 @@ _LONGEST_SHOWN = 60
 MayCall = Callable[[str], bool]
 
 
-def is_no_function_of_sqlmesh(name: str) -> bool:
+def is_no_function_of_python(name: str) -> bool:
     """Whether a name is no function of Python: it is SQLMesh's, the project's, or unknown."""
     return name in CONVERTERS or name not in _BUILT_IN | _ITS_OWN
 
 
 def find_objection_to_macro_code(
-    source: str, may_call: MayCall = is_no_function_of_sqlmesh, *, may_read: bool = False
+    source: str, may_call: MayCall = is_no_function_of_python, *, may_read: bool = False
 ) -> str | None:
     """Finds what Python made from SQL does besides computing.
 

@@ -367,10 +367,8 @@ def note_changes_that_sqlmesh_refuses(builder: PlanBuilder) -> list[RefusedSqlme
             self, model: str, operations: Any, dialect: str, error: bool = True
         ) -> None:
             if error:
-                builder_console = tuple(
-                    operation.expression.sql(dialect) for operation in operations
-                )
-                refused.append(RefusedSqlmeshChange(model, builder_console))
+                statements = tuple(operation.expression.sql(dialect) for operation in operations)
+                refused.append(RefusedSqlmeshChange(model, statements))
 
         log_additive_change = log_destructive_change
 

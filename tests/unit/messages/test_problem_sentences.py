@@ -21,7 +21,6 @@ from ci_bot.worker.messages.problems import (
     find_root_cause_of_error,
     make_cancelled_failure,
     make_failure_of_error,
-    make_message_encodable,
 )
 
 # As py4j gives it, shortened.
@@ -175,10 +174,6 @@ def test_sentence__where_py4j_lost_its_process__says_that_java_is_gone() -> None
         module["call"]()
     assert extract_sentence_of_error(lost.value) == SPARK_IS_GONE
     assert extract_sentence_of_error(ConnectionRefusedError("111")) == "ConnectionRefusedError: 111"
-
-
-def test_speakable__bytes_of_a_name_that_are_no_text_are_replaced() -> None:
-    assert make_message_encodable("a\udcff.sql") == "a\ufffd.sql"
 
 
 def test_cancelled__says_what_and_that_it_goes_on() -> None:

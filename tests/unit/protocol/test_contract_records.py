@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from ci_bot.protocol.base import Contract, Failure, make_readable_path
+from ci_bot.protocol.base import Contract, Failure, replace_undecodable_bytes
 from ci_bot.protocol.review_report import Report
 from tests.factories import make_cleanup, make_report
 
@@ -59,4 +59,5 @@ def test_path__is_read_alike_by_both_processes(raw: bytes) -> None:
 
 
 def test_path__with_any_lone_surrogate_can_be_written() -> None:
-    assert make_readable_path("a\ud800b") == "a?b"
+    assert replace_undecodable_bytes("a\ud800b") == "a?b"
+    assert replace_undecodable_bytes("a\udcff.sql") == "a\ufffd.sql"
