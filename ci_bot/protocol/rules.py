@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from ci_bot.protocol.plan import Severity
+from ci_bot.resources import find_resource
 
 READ_NO_MORE = "no model reads it any more, or it stays"
 
@@ -73,7 +74,6 @@ PROOFS: Mapping[str, str] = {
     "that reads it, and found no difference",
 }
 
-_FOLDER = Path("docs") / "rules"
 _INDEX = "README"
 _MARK = "---\n"
 
@@ -202,10 +202,7 @@ def _list_rule_ids() -> tuple[str, ...]:
 
 @cache
 def _find_page_folder() -> Path:
-    """Returns the folder of the pages: in the installed package, or else at a checkout's root."""
-    package = Path(__file__).parents[1]
-    packaged = package / _FOLDER
-    return packaged if packaged.is_dir() else package.parent / _FOLDER
+    return find_resource("docs/rules")
 
 
 @cache

@@ -17,7 +17,6 @@ from ci_bot.bot.cli.environments import make_laptop_context
 from ci_bot.bot.report import (
     Document,
     check_output,
-    find_resource,
     make_screen,
     render_terminal_text,
 )
@@ -46,6 +45,7 @@ from ci_bot.protocol.base import Sha, shorten_plan_id
 from ci_bot.protocol.messages import Owner, Progress
 from ci_bot.protocol.review_inputs import RestatementWish
 from ci_bot.protocol.review_report import Report
+from ci_bot.resources import find_resource
 
 MAIN, BRANCH = "main", "fleet"
 # As in a project's own .gitignore; Python writes the first one beside models that it loads.
@@ -120,7 +120,7 @@ class DemoRepository:
 # Where a demo keeps its files, and how its project and its change get there.
 
 
-_FLIGHTS = Path(str(find_resource("examples"))) / "flights"
+_FLIGHTS = find_resource("examples") / "flights"
 PROJECT_FILES = _FLIGHTS / "project"
 CHANGE_FILES = _FLIGHTS / "change"
 

@@ -73,7 +73,6 @@ if TYPE_CHECKING:
     from ci_bot.bot.report.model.risk_groups import group_findings, group_risks
     from ci_bot.bot.report.model.sarif_log import make_sarif_view_of_report
     from ci_bot.bot.report.model.sentences import SENTENCES
-    from ci_bot.bot.report.resources import find_resource
     from ci_bot.bot.report.text.markdown_page import render_plain
     from ci_bot.bot.report.text.page import TextPage, make_page_of_screen, make_text_page
     from ci_bot.bot.report.text.report_text import (
@@ -150,7 +149,6 @@ __getattr__ = open_on_demand(
         "markdown_text": ["render_prose"],
         "model.sarif_log": ["make_sarif_view_of_report"],
         "words": [],
-        "resources": ["find_resource"],
         "text.report_text": [
             "render_compared_queries",
             "compare_rounds",

@@ -20,8 +20,8 @@ from ci_bot.bot.report.markdown.templating import (
     get_environment_of_comment_templates,
 )
 from ci_bot.bot.report.model.sentences import list_view_sentences_for_templates
-from ci_bot.bot.report.resources import find_directory
 from ci_bot.protocol.comment import Phase
+from ci_bot.resources import find_directory
 from tests.factories import make_apply, make_context
 from tests.golden.samples import report
 from tests.reports import full_report

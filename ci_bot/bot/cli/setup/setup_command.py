@@ -42,9 +42,10 @@ from ci_bot.bot.cli.setup.read_repository import (
     read_repository_for_setup,
 )
 from ci_bot.bot.cli.setup.repository_facts import WORKFLOWS
-from ci_bot.bot.report import CANNOT_WRITE, TextPage, find_resource, make_text_page
+from ci_bot.bot.report import CANNOT_WRITE, TextPage, make_text_page
 from ci_bot.errors import EXIT_DONE, BadInput, BotError, RequestRefused
 from ci_bot.host import Machine
+from ci_bot.resources import find_resource
 
 # A sentence with more of them would be too long.
 _MOST_NAMED = 6

@@ -14,7 +14,8 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup, escape
@@ -49,15 +50,11 @@ from ci_bot.bot.report.html.models import (
 from ci_bot.bot.report.markdown.templating import make_sandbox_of_comment_templates
 from ci_bot.bot.report.markdown_text import reveal_invisible
 from ci_bot.bot.report.model.context import CommentViewContext
-from ci_bot.bot.report.resources import find_resource
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.comment import PlanHistoryEntry
 from ci_bot.protocol.review_report import Report
-
-if TYPE_CHECKING:
-    from importlib.abc import Traversable
-
+from ci_bot.resources import find_resource
 
 _RESULTS = {
     "removed": ("go", "🧹", "Environment removed"),
@@ -359,7 +356,7 @@ def _hash_source(text: str) -> str:
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def find_directory_of_html_page() -> Traversable:
+def find_directory_of_html_page() -> Path:
     """Returns the directory of this installation's scripts and styles for the page."""
     return find_resource("templates") / "webpage"
 

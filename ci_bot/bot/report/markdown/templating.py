@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from jinja2 import FunctionLoader, StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
@@ -20,15 +21,11 @@ from ci_bot.bot.report import markdown_text, words
 from ci_bot.bot.report.markdown_text import SafeMarkdown
 from ci_bot.bot.report.model import policy_words
 from ci_bot.bot.report.model.sentences import BASELINES, list_view_sentences_for_templates
-from ci_bot.bot.report.resources import find_resource
 from ci_bot.bot.report.words import describe_lint, describe_tests
 from ci_bot.protocol.base import shorten_plan_id
 from ci_bot.protocol.comment import fill_variables_of_team_words, find_unfit_part_of_team_words
 from ci_bot.protocol.plan import SEVERITIES
-
-if TYPE_CHECKING:
-    from importlib.abc import Traversable
-
+from ci_bot.resources import find_resource
 
 # What templates may do with a value: escape it, or turn a number or a known word into our text.
 
@@ -196,13 +193,13 @@ def finalize_value(value: Any) -> Any:
     return markdown_text.make_table_cell(str(value))
 
 
-def find_directory_of_comment_templates() -> Traversable:
+def find_directory_of_comment_templates() -> Path:
     """Returns the directory of this installation's templates."""
     return find_resource("templates")
 
 
 def make_sandbox_of_comment_templates(
-    directory: Traversable, finalize: Callable[[Any], Any] | None = None
+    directory: Path, finalize: Callable[[Any], Any] | None = None
 ) -> SandboxedEnvironment:
     """Makes an environment over one directory; data is only context, never a template's source."""
 
