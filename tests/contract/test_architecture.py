@@ -193,6 +193,43 @@ def test_scopes_of_sqlglot__are_read_in_one_module() -> None:
     assert readers == [ROOT / "ci_bot/worker/sql/selects.py"]
 
 
+# A comment's record crosses from an earlier run to a later one, both of the bot.
+READ_BY_ONE_PROCESS = {"comment"}
+
+
+def protocol_modules_of(sources: Mapping[str, str], process: str) -> set[str]:
+    """The modules of the protocol that a process reads, by way of the protocol's own, too."""
+    read = {
+        path: set(re.findall(r"^ *from ci_bot\.protocol\.(\w+) import", source, re.MULTILINE))
+        for path, source in sources.items()
+    }
+    found: set[str] = set()
+    new = {name for path, names in read.items() if f"ci_bot/{process}/" in path for name in names}
+    while new:
+        found |= new
+        new = {one for name in new for one in read[f"ci_bot/protocol/{name}.py"]} - found
+    return found
+
+
+def test_protocol__is_what_both_processes_read() -> None:
+    sources = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in MODULES}
+    names = {path.stem for path in MODULES if path.parent.name == "protocol"} - {"__init__"}
+    crossing = protocol_modules_of(sources, "bot") & protocol_modules_of(sources, "worker")
+    assert names - crossing == READ_BY_ONE_PROCESS
+
+
+def test_protocol__module_of_one_process_is_noticed() -> None:
+    sources = {
+        "ci_bot/bot/a.py": "from ci_bot.protocol.plan import Plan\n",
+        "ci_bot/worker/b.py": "from ci_bot.protocol.rules import rule\n",
+        "ci_bot/protocol/plan.py": "from ci_bot.protocol.base import Contract\n",
+        "ci_bot/protocol/rules.py": "    from ci_bot.protocol.base import Contract\n",
+        "ci_bot/protocol/base.py": "",
+    }
+    assert protocol_modules_of(sources, "bot") == {"plan", "base"}
+    assert protocol_modules_of(sources, "worker") == {"rules", "base"}
+
+
 def room_of(module: str) -> str | None:
     """The room that a module belongs to: a package of the bot, of the worker, or of both.
 
