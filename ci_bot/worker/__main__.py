@@ -102,7 +102,7 @@ def main() -> None:
         channel.write_answer(FailedAnswer(failure=error.make_failure("input")))
         return
     stop = WorkerStopRequest(monotonic=time.monotonic, exit_now=os._exit)
-    words: list[Words] = [lambda: _cancelled_answer(request)]
+    words: list[Words] = [lambda: _make_answer_of_cancelled_request(request)]
     # A sweep answers while it runs; then that answer stays.
     stop.on_last_words(lambda: None if channel.answered else channel.write_answer(words[-1]()))
     stop.install_and_watch()
@@ -445,7 +445,7 @@ def format_traceback(error: BaseException) -> str:
     return replace_undecodable_bytes(format_exception(error))[-MOST_CHARACTERS:]
 
 
-def _cancelled_answer(request: AnyRequest) -> FailedAnswer:
+def _make_answer_of_cancelled_request(request: AnyRequest) -> FailedAnswer:
     return FailedAnswer(failure=make_cancelled_failure(request.activity))
 
 

@@ -108,7 +108,7 @@ def make_html_page_head(
         warnings=_list_warnings(report, context),
         next=following,
         command=command,
-        meta=_list_meta(report, context, applied),
+        meta=_list_plan_and_commits_of_head(report, context, applied),
         run_url=context.run_url,
         title=f"{word} · {context.project} → {context.environment}".replace("`", ""),
     )
@@ -330,7 +330,7 @@ def _describe_next_of_review(view: ReviewView, context: CommentViewContext) -> t
     )
 
 
-def _list_meta(
+def _list_plan_and_commits_of_head(
     report: Report | None, context: CommentViewContext, applied: ApplyDocument | None
 ) -> list[str]:
     plan = report.plan_id if report else applied.plan_id if applied else None

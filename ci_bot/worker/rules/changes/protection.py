@@ -228,7 +228,7 @@ def _list_leaving_columns(
     queries: ModelQueries | None,
 ) -> dict[str, str]:
     """Lists the columns that leave the allowed schemas in this model, and not in a model above."""
-    if _may_schema_hold_column(after, allowed):
+    if _may_schema_hold_personal_data(after, allowed):
         return {}
     above = [inputs.after.get(name) for name in after.depends_on]
     outside = [
@@ -236,7 +236,7 @@ def _list_leaving_columns(
         for model in above
         if model is not None
         and not model.kind.is_external
-        and not _may_schema_hold_column(model, allowed)
+        and not _may_schema_hold_personal_data(model, allowed)
     ]
     computed = trace_column_sources(after, queries)
 
@@ -250,7 +250,7 @@ def _list_leaving_columns(
     return {name: source for name, source in exposed.items() if not leaves_above(name)}
 
 
-def _may_schema_hold_column(model: Model, allowed: Sequence[str]) -> bool:
+def _may_schema_hold_personal_data(model: Model, allowed: Sequence[str]) -> bool:
     schema = model.fully_qualified_table.db.lower()
     return any(fnmatchcase(schema, pattern.lower()) for pattern in allowed)
 

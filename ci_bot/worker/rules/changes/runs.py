@@ -115,7 +115,7 @@ def compare_changed_renderings_in_runs(pair: ModelPair) -> RunDifference | None:
         or sqlmesh_compat.share_query_that_sqlmesh_rendered(before, after)
     ):
         return None  # a run renders the same text as the load
-    for render in _list_renderings(before, after):
+    for render in _list_renderings_of_run(before, after):
         old, new = (
             _render_engine_text_of_run(render, before),
             _render_engine_text_of_run(render, after),
@@ -141,7 +141,7 @@ def _collect_changed_code(model: SqlModel) -> str:
 RunRendering = Callable[[Any], list[Any]]
 
 
-def _list_renderings(before: SqlModel, after: SqlModel) -> Iterator[RunRendering]:
+def _list_renderings_of_run(before: SqlModel, after: SqlModel) -> Iterator[RunRendering]:
     for stage in _STAGES:
         for start, end in _INTERVALS:
             run = {"start": start, "end": end, "execution_time": end, "runtime_stage": stage}

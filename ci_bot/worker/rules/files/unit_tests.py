@@ -160,7 +160,7 @@ def find_tests_removed_from_files(inputs: RuleInputs) -> Iterator[RuleObservatio
             or _find_model_of_unit_test(inputs.after, tested)
             or _find_model_of_unit_test(inputs.before, test.case.model)
         )
-        yield from _judge_case(inputs, test, sides.after, tested, model)
+        yield from _judge_changed_unit_test(inputs, test, sides.after, tested, model)
     for path in sorted(sides.unreadable & {test.path for test in sides.before}):
         yield RuleObservation(
             WEAKENED,
@@ -171,7 +171,7 @@ def find_tests_removed_from_files(inputs: RuleInputs) -> Iterator[RuleObservatio
         )
 
 
-def _judge_case(
+def _judge_changed_unit_test(
     inputs: RuleInputs,
     test: WrittenTest,
     after: tuple[WrittenTest, ...],
@@ -291,7 +291,7 @@ def find_moving_dates_in_test_files(inputs: RuleInputs) -> Iterator[RuleObservat
             code = line.split(" #")[0]
             if line in known or code.lstrip().startswith("#"):
                 continue
-            found = _find_moving_part(code)
+            found = _find_clock_in_test_line(code)
             if found is not None:
                 yield RuleObservation(
                     MOVING,
@@ -305,7 +305,7 @@ def find_moving_dates_in_test_files(inputs: RuleInputs) -> Iterator[RuleObservat
                 break
 
 
-def _find_moving_part(line: str) -> str | None:
+def _find_clock_in_test_line(line: str) -> str | None:
     """Finds what follows the clock in a line of a test."""
     found = _MOVING.search(f"{line}\n")
     if found is not None:

@@ -102,7 +102,7 @@ class BlockTracer:
             missing=self._make_missing(open_stars) if open_stars else None,
             order=order,
             tables=tables,
-            clauses=_name_branches(entries, named),
+            clauses=_replace_rows_by_branches(entries, named),
             repeated=repeated,
             unplaced=written.is_unplaced,
         )
@@ -292,7 +292,9 @@ def _gives_one_row(block: QueryBlock) -> bool:
     return not (block.having or block.qualify or block.generators or block.limits)
 
 
-def _name_branches(entries: Sequence[FromEntry], clauses: dict[str, int]) -> dict[str, int]:
+def _replace_rows_by_branches(
+    entries: Sequence[FromEntry], clauses: dict[str, int]
+) -> dict[str, int]:
     """What the rows are made by: of a set operation alone, its branches instead of its rows."""
     if len(entries) != 1 or not isinstance(entries[0].source, SetOperation) or not clauses:
         return clauses
