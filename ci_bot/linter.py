@@ -186,8 +186,8 @@ def _list_rules() -> Iterator[tuple[str, type[ModelRule]]]:
         yield kind.__name__, _make_rule(kind)
 
 
+# Every rule on a model, by the name of its class.
 RULES: Mapping[str, type[ModelRule]] = dict(_list_rules())
-"""Every rule on a model, by the name of its class."""
 
 globals().update(RULES)
 __all__ = ["RULES", *sorted(RULES)]  # noqa: PLE0604 - made of the registry

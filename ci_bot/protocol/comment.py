@@ -69,14 +69,14 @@ class Marker(Contract):
     history: list[PlanHistoryEntry] = Field(default_factory=list, max_length=20)
 
 
-def review_phase(report: Report) -> Phase:
+def choose_review_phase(report: Report) -> Phase:
     """Returns the phase of the comment after a review."""
     if report.failure is not None:
         return "plan_failed"
     return "no_changes" if report.decision == "no_changes" else "planned"
 
 
-def apply_phase(result: str) -> Phase:
+def choose_apply_phase(result: str) -> Phase:
     """Returns the phase of the comment after an apply with this result."""
     phases: dict[str, Phase] = {
         "applied": "applied",

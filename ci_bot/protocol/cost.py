@@ -238,7 +238,7 @@ def format_duration(seconds: float) -> str:
     return _format_duration_in_two_units(whole, _DAY, "d", _HOUR, "h")
 
 
-def executor_time(hours: float) -> str:
+def format_executor_time(hours: float) -> str:
     """Writes executor-hours like `format_duration`, but from a day on in hours, as they are sold.
 
     "20 s", "1 h 42 min", "1,204 h".

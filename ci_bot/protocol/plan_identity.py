@@ -147,7 +147,8 @@ def find_full_plan_id(requested: str | None, reviewed: PlanIdentity | None) -> P
     """Returns the whole id of the requested plan; None if only a prefix of it is known."""
     if reviewed is not None:
         return reviewed.plan_id()
-    return requested.lower() if requested and _WHOLE.fullmatch(requested.lower()) else None
+    plan_id = (requested or "").lower()
+    return plan_id if _WHOLE.fullmatch(plan_id) else None
 
 
 def compare_identities(reviewed: PlanIdentity, current: PlanIdentity) -> PlanDifference:

@@ -160,8 +160,8 @@ class _RuleTable(Mapping[str, RuleSpec]):
         return id_ in _list_rule_ids()
 
 
+# Every rule, by id; a page is read when its rule is needed.
 RULES: Mapping[str, RuleSpec] = _RuleTable()
-"""Every rule, by id; a page is read when its rule is asked for."""
 
 
 class RuleRegistry(Generic[Code]):

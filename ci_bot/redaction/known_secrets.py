@@ -49,14 +49,9 @@ def list_encodings_of_secret(value: str) -> list[str]:
     left out.
     """
     raw = value.encode("utf-8", "surrogatepass")
-    found = {
-        value,
-        *_list_quoted_forms(value),
-        *_list_base64_forms(raw),
-        raw.hex(),
-        raw.hex().upper(),
-    }
-    found |= {json.dumps(form)[1:-1] for form in _list_quoted_forms(value)}
+    quoted = _list_quoted_forms(value)
+    found = {value, *quoted, *_list_base64_forms(raw), raw.hex(), raw.hex().upper()}
+    found |= {json.dumps(form)[1:-1] for form in quoted}
     return sorted((form for form in found if form), key=lambda form: (-len(form), form))
 
 
@@ -393,22 +388,20 @@ def _find_secrets_in_addresses(text: str) -> Iterator[str]:
 # harmless, never values: a password may begin with a slash, or have only digits.
 
 
-_HARMLESS = frozenset(
-    (
-        # The machine.
-        *("PATH", "HOME", "TMPDIR", "TMP", "TEMP", "LANG", "LANGUAGE", "TZ", "PWD", "OLDPWD"),
-        *("SHELL", "SHLVL", "TERM", "COLUMNS", "LINES", "NO_COLOR", "USER", "LOGNAME"),
-        *("HOSTNAME", "CI", "PYTHONUTF8", "PYTHONPATH", "CLASSPATH", "VIRTUAL_ENV"),
-        # Java, Spark and Hadoop.
-        *("SPARK_MASTER", "SPARK_LOCAL_DIRS", "SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME"),
-        *("SPARK_DIST_CLASSPATH", "HADOOP_CLASSPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"),
-        # SQLMesh.
-        *("SQLMESH__DEFAULT_GATEWAY", "SQLMESH__PROJECT", "SQLMESH__LOG_LIMIT"),
-        *("SQLMESH__DISABLE_ANONYMIZED_ANALYTICS", "SQLMESH_DEBUG", "MAX_FORK_WORKERS"),
-        # By its documentation it holds the name of a file.
-        "GOOGLE_APPLICATION_CREDENTIALS",
-    )
-)
+_HARMLESS = frozenset({
+    # The machine.
+    "PATH", "HOME", "TMPDIR", "TMP", "TEMP", "LANG", "LANGUAGE", "TZ", "PWD", "OLDPWD",
+    "SHELL", "SHLVL", "TERM", "COLUMNS", "LINES", "NO_COLOR", "USER", "LOGNAME",
+    "HOSTNAME", "CI", "PYTHONUTF8", "PYTHONPATH", "CLASSPATH", "VIRTUAL_ENV",
+    # Java, Spark and Hadoop.
+    "SPARK_MASTER", "SPARK_LOCAL_DIRS", "SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME",
+    "SPARK_DIST_CLASSPATH", "HADOOP_CLASSPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON",
+    # SQLMesh.
+    "SQLMESH__DEFAULT_GATEWAY", "SQLMESH__PROJECT", "SQLMESH__LOG_LIMIT",
+    "SQLMESH__DISABLE_ANONYMIZED_ANALYTICS", "SQLMESH_DEBUG", "MAX_FORK_WORKERS",
+    # By its documentation it holds the name of a file.
+    "GOOGLE_APPLICATION_CREDENTIALS",
+})  # fmt: skip
 
 _HARMLESS_SECTIONS = ("LC_", "JAVA_HOME_", "SQLMESH__MODEL_DEFAULTS__", "SQLMESH__PLAN__")
 # The last words of names whose values are places on the machine, sizes, or words that the plan

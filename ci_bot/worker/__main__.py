@@ -228,10 +228,7 @@ def perform_request(
         return review_plan.review_plan(
             request, review_plan.ReviewPorts(clock, progress, before_spark)
         )
-    if isinstance(
-        request,
-        BesidePlanRequest,
-    ):
+    if isinstance(request, BesidePlanRequest):
         return answer_without_plan(request, clock, progress, before_spark)
     if isinstance(request, ApplyRequest):
         java_environment.check_jars()  # before anything is imported that needs PySpark

@@ -16,9 +16,7 @@ from ci_bot.bot.cli.session import (
     open_worker_client_on_laptop,
 )
 from ci_bot.bot.report import Format, make_screen, render_compared_queries
-from ci_bot.bot.worker_client import (
-    make_error_of_worker_failure,
-)
+from ci_bot.bot.worker_client import make_error_of_worker_failure
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, BadInput, RequestRefused
 from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure

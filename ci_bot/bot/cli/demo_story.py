@@ -398,9 +398,9 @@ def _show_demo_restatement(
 
 def _build_demo_prod(machine: Machine, layout: DemoLayout, stage: _DemoOutput) -> None:
     command = [
-        *(machine.python, "-m", "ci_bot.worker.demo_prod", str(layout.project_directory)),
-        *("--data", str(layout.data_directory), "--end", PROD_END),
-    ]
+        machine.python, "-m", "ci_bot.worker.demo_prod", str(layout.project_directory),
+        "--data", str(layout.data_directory), "--end", PROD_END,
+    ]  # fmt: skip
     environment = {**machine.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

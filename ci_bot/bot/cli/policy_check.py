@@ -163,7 +163,7 @@ def _render_policy_entries(policy: Policy, path: str, machine: Machine) -> str:
     page.add_title(f"{path} · {count}, all of them can be used", "green")
     today = machine.read_date()
     for entry in sorted(entries, key=lambda item: item.line):
-        _print_policy_entry(page, entry, today)
+        _add_policy_entry(page, entry, today)
     for name, value in policy.limits:
         if value is not None:
             page.add_fact("Limit", f"{name.replace('_', '-')}: {value}")
@@ -181,7 +181,7 @@ def _render_policy_entries(policy: Policy, path: str, machine: Machine) -> str:
     return page.render_text()
 
 
-def _print_policy_entry(page: TextPage, entry: PolicyEntry, today: date) -> None:
+def _add_policy_entry(page: TextPage, entry: PolicyEntry, today: date) -> None:
     over = isinstance(entry, IgnoreEntry) and entry.until < today
     reason = getattr(entry, "reason", "")
     page.add_item(
@@ -207,7 +207,7 @@ def _render_policy_of_model(
     owner_and_tags += [f"tags {', '.join(model.tags)}"] if model.tags else []
     page.add_title(" · ".join([model.model, *owner_and_tags]), "green")
     page.add_fact("File", model.path)
-    page.add_fact("Policy", _read_policy_files(team))
+    page.add_fact("Policy", _describe_policy_files(team))
     about = [
         entry
         for entry in team.policy.entries
@@ -226,12 +226,12 @@ def _render_policy_of_model(
         if found:
             page.add_heading(title)
         for entry in found:
-            _print_policy_entry(page, entry, team.today)
+            _add_policy_entry(page, entry, team.today)
     if not about:
         page.add_fact(
             "", "No entry is about this model: its findings have their rules' own weights."
         )
-    _print_ignore_comments(page, model, checkout)
+    _add_ignore_comments(page, model, checkout)
     owned = find_ownership_by_policy(team.policy, matches, model.model, model.path, codeowners)
     page.add_heading("Who answers for it")
     accounts = [*(f"@{name}" for name in owned.logins), *(f"@{name}" for name in owned.teams)]
@@ -242,7 +242,7 @@ def _render_policy_of_model(
     return page.render_text()
 
 
-def _read_policy_files(team: RequestedTeamPolicy) -> str:
+def _describe_policy_files(team: RequestedTeamPolicy) -> str:
     if team.used is None:
         return "there is none"
     files = " and ".join(team.used.files)
@@ -258,7 +258,7 @@ def _is_policy_entry_about_model(
     return matches.matches_both_versions(entry, model.model) and on_path
 
 
-def _print_ignore_comments(page: TextPage, model: SelectedModel, checkout: Path) -> None:
+def _add_ignore_comments(page: TextPage, model: SelectedModel, checkout: Path) -> None:
     if model.path is None:
         return
     content = read_file_content_for_request(checkout / model.path)

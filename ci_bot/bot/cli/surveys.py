@@ -172,7 +172,7 @@ def _render_exposed_reader(reader: LoggedReader) -> Iterable[str]:
     if known:
         yield "      columns:"
     for model, columns in known.items():
-        yield (f"        {_quote_scalar(model)}: [{', '.join(map(_quote_scalar, columns))}]")
+        yield f"        {_quote_scalar(model)}: [{', '.join(map(_quote_scalar, columns))}]"
 
 
 def _quote_scalar(text: str) -> str:

@@ -128,12 +128,12 @@ def judge_risk_of_incomplete_checkout(
             subject="files",
         )
     if bot.empty_submodules:
-        some = len(bot.empty_submodules) == 1
+        one = len(bot.empty_submodules) == 1
         yield make_risk(
             CHECKOUT_INCOMPLETE,
             f"{count_noun(len(bot.empty_submodules), 'submodule')} below the project "
-            f"{'is' if some else 'are'} empty ({quote_names(bot.empty_submodules)}). For "
-            f"the plan {'its' if some else 'their'} content is removed.",
+            f"{'is' if one else 'are'} empty ({quote_names(bot.empty_submodules)}). For "
+            f"the plan {'its' if one else 'their'} content is removed.",
             "the workflow checks out with `submodules: true` in the `with:` of actions/checkout; "
             "on a laptop `git submodule update --init` gets them",
             severity="high",

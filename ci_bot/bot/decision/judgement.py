@@ -148,20 +148,16 @@ def is_empty_plan(facts: ReviewFacts | Report) -> bool:
 def _list_decision_reasons(risks: Sequence[Risk]) -> list[str]:
     """Writes a sentence for each question: its first place, and how many more there are."""
     groups = group_risks(risks)
-    first = [
-        f"{item.rule}{on}: {item.evidence}"[:4_000]
-        for group in groups[:MAX_REASONS]
-        for item in group[:1]
-        for on in (
-            f"{f' on {item.model}' if item.model else ''}{_describe_remainder(len(group) - 1)}",
-        )
-    ]
+    first = [_describe_risk_group(group) for group in groups[:MAX_REASONS]]
     rest = len(groups) - len(first)
     return [*first, f"{rest} more of the same weight."] if rest > 0 else first
 
 
-def _describe_remainder(number: int) -> str:
-    return f" and {number:,} more" if number else ""
+def _describe_risk_group(group: Sequence[Risk]) -> str:
+    item, more = group[0], len(group) - 1
+    on = f" on {item.model}" if item.model else ""
+    rest = f" and {more:,} more" if more else ""
+    return f"{item.rule}{on}{rest}: {item.evidence}"[:4_000]
 
 
 # The exit code of a review; `fail-on` says from which decision on it fails.

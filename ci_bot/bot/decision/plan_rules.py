@@ -11,11 +11,18 @@ from pathlib import PurePosixPath
 
 from ci_bot.bot.decision.load_failure_cause import is_change_unread_by_sqlmesh
 from ci_bot.bot.decision.reader_rules import PLANNED_FROM_BASE
-from ci_bot.bot.decision.risks import BotFacts, TeamLimits, count_noun, judges, make_risk
+from ci_bot.bot.decision.risks import (
+    BotFacts,
+    TeamLimits,
+    choose_is_or_are,
+    count_noun,
+    judges,
+    make_risk,
+)
 from ci_bot.bot.policy import IgnoreEntry, describe_policy_entry
 from ci_bot.bot.report import describe_old_rows, judge_past_numbers
 from ci_bot.protocol.base import name_what_does_not_load
-from ci_bot.protocol.cost import executor_time
+from ci_bot.protocol.cost import format_executor_time
 from ci_bot.protocol.plan import COMPUTED_WHOLE, Severity, sum_planned_work
 from ci_bot.protocol.review_inputs import ProdRestatement, describe_range_of_restatement_document
 from ci_bot.protocol.review_report import ReviewFacts, Risk
@@ -399,18 +406,14 @@ def judge_risk_of_expired_ignores(
         rules = ", ".join(f"`{name}`" for name in entry.rule)
         yield make_risk(
             EXPIRED,
-            f"Since {entry.until.isoformat()} {rules} {_choose_verb(entry)} no longer ignored "
-            f"({entry.reason}).",
+            f"Since {entry.until.isoformat()} {rules} {choose_is_or_are(len(entry.rule))} no "
+            f"longer ignored ({entry.reason}).",
             "the entry is gone, or has a new day",
             severity=None if _touches_policy_entry(entry, facts, bot) else "info",
             path=entry.path,
             line=entry.line,
             subject=describe_policy_entry(entry),
         )
-
-
-def _choose_verb(entry: IgnoreEntry) -> str:
-    return "is" if len(entry.rule) == 1 else "are"
 
 
 def _touches_policy_entry(entry: IgnoreEntry, facts: ReviewFacts, bot: BotFacts) -> bool:
@@ -457,7 +460,7 @@ def _describe_work(item: ProdRestatement) -> str:
     work = sum_planned_work(item.work)
     built = quote_names(one.model for one in item.work)
     hours = item.cost.executor_hours_mid if item.cost is not None else None
-    cost = "" if hours is None else f", about {executor_time(hours)} of executor time"
+    cost = "" if hours is None else f", about {format_executor_time(hours)} of executor time"
     sentences = [
         f"That builds {count_noun(len(item.work), 'model')} again ({built}): "
         f"{count_noun(work.intervals, 'interval')}{cost}."

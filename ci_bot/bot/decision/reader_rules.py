@@ -96,8 +96,6 @@ def _add_part_to_change(model: JudgedModelChange, part: ChangedPart) -> None:
     if part.column is None:
         model.rows |= part.how == "rows"
         model.unknown |= part.how == "unknown"
-    elif part.how == "reordered":
-        model.reordered = True
     elif part.how in ("dropped", "retyped", "computed"):
         model.add_effect(part.column.lower(), part.how)
     model.reordered |= part.how == "reordered"
@@ -373,16 +371,16 @@ def find_risks_of_column_changes(
         read = [column for column in dropped if column.readers]
         unread = [column for column in dropped if not column.readers]
         if read:
-            yield _judge_risk_of_dropped_columns(change, read)
+            yield _make_risk_of_dropped_read_columns(change, read)
         if unread:
             names = [column.name.lower() for column in unread]
             outside = name_readers_at_risk(facts, bot, change.model, names)
-            yield _make_risk_of_dropped_columns(change, unread, outside)
+            yield _make_risk_of_dropped_unread_columns(change, unread, outside)
         # The worker distinguishes narrowing from widening, because it knows the types as types. It
         # reports that as the finding `column-retyped`.
 
 
-def _judge_risk_of_dropped_columns(change: Change, read: list[ColumnChange]) -> Risk:
+def _make_risk_of_dropped_read_columns(change: Change, read: list[ColumnChange]) -> Risk:
     readers = {reader for column in read for reader in column.readers}
     return make_risk(
         COLUMN_DROPPED,
@@ -404,7 +402,7 @@ def _describe_outside_readers(readers: Sequence[str]) -> str:
     return f"outside of it, {quote_names(readers)} {'reads' if len(readers) == 1 else 'read'} it"
 
 
-def _make_risk_of_dropped_columns(
+def _make_risk_of_dropped_unread_columns(
     change: Change, unread: list[ColumnChange], outside: Sequence[str]
 ) -> Risk:
     own, it = change.change == "direct", "it" if len(unread) == 1 else "them"

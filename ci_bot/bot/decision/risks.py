@@ -88,13 +88,11 @@ def choose_work_to_judge(facts: ReviewFacts) -> JudgedWork:
     old_rows = describe_old_rows(facts)
     here = {item.model: item for item in facts.backfill}
     there = {item.model: item for item in prod}
-    models = {
-        name: None
-        if found is None
-        else replace(found, next_run=name in later, old_rows=old_rows.get(name))
-        for name in sorted({*here, *there})
-        for found in (_join_work(here.get(name), there.get(name)),)
-    }
+    models = {}
+    for name in sorted({*here, *there}):
+        found = _join_work(here.get(name), there.get(name))
+        if found is not None:
+            models[name] = replace(found, next_run=name in later, old_rows=old_rows.get(name))
     # A restatement after the merge costs work with it, but changes no model.
     prod += [
         item
@@ -104,7 +102,7 @@ def choose_work_to_judge(facts: ReviewFacts) -> JudgedWork:
     ]
     bigger = pick_larger_work(facts.backfill, prod)
     return JudgedWork(
-        models={name: found for name, found in models.items() if found is not None},
+        models=models,
         total=sum_planned_work(bigger),
         where="prod" if bigger is prod else "environment",
         prod_known=known,
@@ -270,6 +268,11 @@ def count_noun(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def choose_is_or_are(number: int) -> str:
+    """Chooses the verb after so many subjects."""
+    return "is" if number == 1 else "are"
+
+
 # The bot's rules: each is registered where it is defined. `decide_on_review` runs those on a plan,
 # and `judge_risks_of_data_diffs` those on what an apply compared.
 
@@ -278,10 +281,7 @@ PlanRule = Callable[[ReviewFacts, TeamLimits, BotFacts], Iterator[Risk]]
 
 DiffRule = Callable[[TableDiff, TeamLimits], Iterator[Risk]]
 
+# `@judges(SPEC, ...)` decorates a function that reads a review's facts and yields these risks.
 judges: RuleRegistry[PlanRule] = RuleRegistry()
-
-"""`@judges(SPEC, ...)` stands on a function that reads a review's facts and gives these risks."""
-
+# The same for the data diff of one table, which was made.
 compares: RuleRegistry[DiffRule] = RuleRegistry()
-
-"""The same for what one table's data diff says. It is given diffs that were made."""

@@ -10,6 +10,7 @@ from ci_bot.bot.decision.risks import (
     JudgedWork,
     TeamLimits,
     Where,
+    choose_is_or_are,
     choose_work_to_judge,
     count_noun,
     judges,
@@ -24,7 +25,7 @@ from ci_bot.bot.report import (
     judge_past_numbers,
     list_columns_taken_in,
 )
-from ci_bot.protocol.cost import executor_time
+from ci_bot.protocol.cost import format_executor_time
 from ci_bot.protocol.files import DEFAULT_MAX_INTERVALS
 from ci_bot.protocol.plan import Change, Cost, ModelRange, select_tables, sum_planned_work
 from ci_bot.protocol.review_report import ReviewFacts, Risk
@@ -108,8 +109,8 @@ def _describe_work(work: JudgedWork, change: Change, environment: str) -> str:
     if item.action != "incremental":
         return _WHOLE_WORK.get(item.action, "the whole table is computed again")
     since = f" since {item.start[:10]}" if item.start else ""
-    many = "is" if item.intervals == 1 else "are"
-    text = f"{count_noun(item.intervals, 'interval')}{since} {many} computed again"
+    verb = choose_is_or_are(item.intervals)
+    text = f"{count_noun(item.intervals, 'interval')}{since} {verb} computed again"
     if judged.where == "prod" and judged.here < item.intervals:
         text += f", in prod after the merge (`{environment}` gets {judged.here:,})"
     return text
@@ -136,10 +137,6 @@ def _describe_rebuilt_readers(work: JudgedWork, readers: list[str]) -> str:
     return text + (f"; old rows can change in {quote_names(reached)}" if reached else "")
 
 
-def _choose_is_or_are(subjects: list[str]) -> str:
-    return "is" if len(subjects) == 1 else "are"
-
-
 @judges(PAST_NUMBERS)
 def judge_past_numbers_risk(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
@@ -155,7 +152,7 @@ def judge_past_numbers_risk(
             continue
         if any(one.reader.model == rows.model for one in taken):
             continue  # the same question is not asked twice
-        are = "is" if len(rows.columns) == 1 else "are"
+        are = choose_is_or_are(len(rows.columns))
         what = rows.why or f"{quote_names(rows.columns)} {are} computed differently."
         readers = sorted(downstream.get(change.model, ()))
         yield make_risk(
@@ -207,8 +204,8 @@ def _describe_readers_past_numbers(change: Change, readers: list[str], old_rows:
     else:
         keep = "keeps" if len(readers) == 1 else "keep"
         below = (
-            f"{count_noun(len(readers), 'model')} below {_choose_is_or_are(readers)} not rebuilt "
-            f"and {keep} the old rows ({quote_names(readers)})"
+            f"{count_noun(len(readers), 'model')} below {choose_is_or_are(len(readers))} not "
+            f"rebuilt and {keep} the old rows ({quote_names(readers)})"
         )
     return f"The model is built again, and SQLMesh calls the change non-breaking: {below}."
 
@@ -323,8 +320,8 @@ def find_code_on_load(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
     elif there:
         sentences.append(
             "This pull request could falsify this report: it is not known which files were opened "
-            f"while the project was loaded, and {quote_names(there)} {_choose_is_or_are(there)} "
-            "code."
+            "while the project was loaded, and "
+            f"{quote_names(there)} {choose_is_or_are(len(there))} code."
         )
     if removed:
         one = len(removed) == 1
@@ -413,9 +410,9 @@ def find_budget_risks(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
     if middle is not None:
         yield make_risk(
             OVER_BUDGET,
-            f"{'At least' if dearest.unknown else 'About'} {executor_time(middle)} of executor "
-            f"time {_describe_place_of_plan_work(where, facts)}{_describe_unknown_cost(dearest)}; "
-            f"the limit is {executor_time(cap)}.",
+            f"{'At least' if dearest.unknown else 'About'} {format_executor_time(middle)} of "
+            f"executor time {_describe_place_of_plan_work(where, facts)}"
+            f"{_describe_unknown_cost(dearest)}; the limit is {format_executor_time(cap)}.",
             clears,
         )
         return
@@ -423,18 +420,18 @@ def find_budget_risks(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
     if high > cap:
         yield make_risk(
             NEAR_BUDGET,
-            f"Up to {executor_time(high)} of executor time are possible; the limit is "
-            f"{executor_time(cap)}.",
+            f"Up to {format_executor_time(high)} of executor time are possible; the limit is "
+            f"{format_executor_time(cap)}.",
             clears,
         )
     incomplete = next(((cost, where) for cost, where in costs if cost.unknown), None)
     if incomplete is not None:
         cost, where = incomplete
         part = cost.executor_hours_mid
-        known = "nothing" if part is None else f"at least {executor_time(part)}"
+        known = "nothing" if part is None else f"at least {format_executor_time(part)}"
         yield make_risk(
             NOT_KNOWN,
-            f"Whether the limit of {executor_time(cap)} holds "
+            f"Whether the limit of {format_executor_time(cap)} holds "
             f"{_describe_place_of_plan_work(where, facts)} is not known: {known} is expected"
             f"{_describe_unknown_cost(cost)}.",
             "an apply has left the figures of these models in the ledger",

@@ -50,7 +50,7 @@ from ci_bot.bot.worker_client import (
 from ci_bot.bot.worker_client import apply as applying
 from ci_bot.errors import BotError
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.comment import Marker, review_phase
+from ci_bot.protocol.comment import Marker, choose_review_phase
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.messages import Progress as WorkerProgress
@@ -190,7 +190,7 @@ def show_own_review_in_run(own: Report, marker: Marker, publisher: HandlerPublis
     def render_own_review(context: CommentViewContext, budget: int | None) -> RenderedText:
         return render_review_comment(own, context, budget)
 
-    publisher.keep_report_files("report", own, render_own_review, review_phase(own))
+    publisher.keep_report_files("report", own, render_own_review, choose_review_phase(own))
 
 
 def _find_pull_closed_while_applying(

@@ -23,7 +23,7 @@ from ci_bot.bot.worker_client import apply, make_activity_failure_of_worker
 from ci_bot.errors import EXIT_REFUSED, BotError
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyResult
 from ci_bot.protocol.base import PlanId
-from ci_bot.protocol.comment import Marker, apply_phase, review_phase
+from ci_bot.protocol.comment import Marker, choose_apply_phase, choose_review_phase
 from ci_bot.protocol.plan import sum_planned_work
 
 
@@ -44,7 +44,7 @@ def judge_evidence_of_apply_run(
     def render_comment(context: CommentViewContext, budget: int | None) -> RenderedText:
         return render_review_comment(after, context, budget)
 
-    publisher.keep_report_files("report", after, render_comment, review_phase(after))
+    publisher.keep_report_files("report", after, render_comment, choose_review_phase(after))
     return document.model_copy(update={"verdict": verdict})
 
 
@@ -178,7 +178,7 @@ def publish_partial_apply(document: ApplyDocument, publisher: HandlerPublisher) 
 
 def _publish_apply_files(document: ApplyDocument, publisher: HandlerPublisher) -> Render:
     """Writes files, summary and the failure's annotation; returns what renders the document."""
-    phase = apply_phase(document.result)
+    phase = choose_apply_phase(document.result)
     review = publisher.get_review_below()
 
     def render_comment(context: CommentViewContext, budget: int | None) -> RenderedText:
@@ -223,7 +223,7 @@ def publish_apply(
         if does_comment_hold_apply_evidence(marker) and document.result == "refused":
             why = document.failure.message if document.failure else "The apply was refused."
             return _post_note_on_apply(publisher, "refused", why, document.plan_id)
-        phase = apply_phase(document.result)
+        phase = choose_apply_phase(document.result)
         return _may_show_in_comment(marker) and publisher.try_post(
             phase, CommentMarkerFacts.from_marker(marker), render
         )
@@ -276,7 +276,7 @@ def _post_note_on_apply(
     text = notices.render_apply_ended_notice(
         result,
         summary,
-        replace(publisher.template, phase=apply_phase(result)),
+        replace(publisher.template, phase=choose_apply_phase(result)),
         plan_id=plan_id,
         comment_url=publisher.comment_url,
     )

@@ -31,7 +31,7 @@ from ci_bot.bot.report import (
 )
 from ci_bot.bot.sandbox import SandboxedAnswerRefusedError, check_json_of_sandboxed_worker
 from ci_bot.errors import EXIT_DONE, RequestRefused
-from ci_bot.protocol.comment import review_phase
+from ci_bot.protocol.comment import choose_review_phase
 from ci_bot.protocol.review_report import Report, Risk
 
 ARTIFACT = "ci-bot-report"
@@ -255,7 +255,7 @@ def _publish_fork_report(
         run_url=review_run,
         report_url=f"{review_run}#artifacts",
     )
-    phase = review_phase(report)
+    phase = choose_review_phase(report)
 
     def render_comment(context: CommentViewContext, budget: int | None) -> RenderedText:
         return render_review_comment(report, context, budget)

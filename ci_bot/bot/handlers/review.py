@@ -43,7 +43,7 @@ from ci_bot.bot.worker_client import (
 from ci_bot.bot.worker_client import review as reviewing
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, RequestRefused
 from ci_bot.protocol.base import Sha
-from ci_bot.protocol.comment import Marker, review_phase
+from ci_bot.protocol.comment import Marker, choose_review_phase
 from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.messages import Owner
 from ci_bot.protocol.plan_identity import GivenFlags
@@ -300,7 +300,7 @@ def publish_review(
 
     Returns the exit code.
     """
-    phase = review_phase(report)
+    phase = choose_review_phase(report)
     before = publisher.try_read_marker()
     publisher.template = replace(
         publisher.template,

@@ -16,7 +16,8 @@ from ci_bot.protocol.plan import Decision, LintCheck, ShortWindow, TestsCheck, W
 from ci_bot.protocol.plan_identity import OptionName, PlanOption
 from ci_bot.protocol.reasons import OF_THE_BOT
 
-duration, executor_time = cost.format_duration, cost.executor_time
+duration = cost.format_duration
+executor_time = cost.format_executor_time
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 _THOUSAND = 1000

@@ -27,7 +27,7 @@ from ci_bot.protocol.cost import (
     CostLayer,
     ModelEstimate,
     Price,
-    executor_time,
+    format_executor_time,
 )
 from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.plan import Backfill, Confidence, Cost, select_tables, sum_planned_work
@@ -312,8 +312,8 @@ def find_cost_budget_failure(
         stage="estimate",
         reason_code="over_budget",
         exit_code=EXIT_REFUSED,
-        message=f"{', and '.join(figures)}; the limit is {executor_time(hours)} of executor time. "
-        f"{_describe_dearest_cost(dearer)}. Nothing was built.",
+        message=f"{', and '.join(figures)}; the limit is {format_executor_time(hours)} of executor "
+        f"time. {_describe_dearest_cost(dearer)}. Nothing was built.",
         hint="Plan less (`start`, `select-model`), or raise `max-executor-hours`."
         if there is None
         else "Let prod rebuild less (a forward-only change, a later `start` of the model), or "
@@ -325,12 +325,12 @@ def _describe_cost(cost: Cost) -> str:
     middle = cost.executor_hours_mid
     if middle is None:
         return "a time that is not known" if cost.tables else "nothing"
-    return f"{'at least' if cost.unknown else 'about'} {executor_time(middle)}"
+    return f"{'at least' if cost.unknown else 'about'} {format_executor_time(middle)}"
 
 
 def _describe_dearest_cost(cost: Cost) -> str:
     named = ", ".join(
-        f"{item.model} {executor_time(item.executor_hours_mid)} ({COST_SOURCES[item.layer]})"
+        f"{item.model} {format_executor_time(item.executor_hours_mid)} ({COST_SOURCES[item.layer]})"
         for item in cost.models[:_DEAREST]
     )
     rest = len(cost.models) - _DEAREST

@@ -136,7 +136,7 @@ def _choose_github_setting(
     secret = is_setup_variable_secret(variable)
     name = variable.name
     if variable.scope == "state" and (secret or _is_account(variable)):
-        github = _derive_reader_name(name, "READER" if job == "review" else "WRITER")
+        github = _derive_account_name(name, "READER" if job == "review" else "WRITER")
     elif job == "deploy" and secret:
         github = f"PROD_{name}"
     else:
@@ -166,7 +166,7 @@ def _is_account(variable: SetupConfigVariable) -> bool:
     return variable.key in _ACCOUNT_KEYS or bool(_ACCOUNT.search(variable.name))
 
 
-def _derive_reader_name(name: str, role: str) -> str:
+def _derive_account_name(name: str, role: str) -> str:
     """Returns `STATE_WRITER` for `STATE_USER`, `STATE_WRITER_PASSWORD` for `STATE_PASSWORD`."""
     if _ACCOUNT.search(name) and "_" in name:
         return _ACCOUNT.sub(f"_{role}", name)

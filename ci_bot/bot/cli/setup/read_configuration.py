@@ -287,10 +287,7 @@ def read_yaml_config(text: str) -> SetupProjectConfiguration:
     states: list[tuple[str, str]] = []
     default = None
     for path, value in _iterate_scalars(root, (), set()):
-        scope, gateway = (
-            _find_purpose(path),
-            _find_gateway(path),
-        )
+        scope, gateway = _find_purpose(path), _find_gateway(path)
         key = path[-1] if path else ""
         if gateway is not None and gateway not in gateways:
             gateways.append(gateway)

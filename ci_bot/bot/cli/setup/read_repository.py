@@ -98,7 +98,7 @@ def find_projects_for_setup(root: Path) -> list[str]:
     """Lists the directories of all SQLMesh projects, relative to the repository, in order."""
     found = []
     for directory in _iterate_directories(root):
-        if _list_configuration_files(directory):
+        if is_sqlmesh_project(directory):
             found.append(_make_relative_path(directory, root))
     return found
 

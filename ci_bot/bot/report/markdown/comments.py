@@ -34,7 +34,7 @@ from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.cleanup_report import CleanupDocument, DriftReport, SweepReport
-from ci_bot.protocol.comment import Marker, Phase, apply_phase, review_phase
+from ci_bot.protocol.comment import Marker, Phase, choose_apply_phase, choose_review_phase
 from ci_bot.protocol.messages import DoctorDocument
 from ci_bot.protocol.plan import Decision
 from ci_bot.protocol.review_report import Report
@@ -439,7 +439,7 @@ def render_markdown_text(
 def find_comment_phase(document: Document) -> Phase:
     """Returns the state of a comment that shows this document."""
     if isinstance(document, Report):
-        return review_phase(document)
+        return choose_review_phase(document)
     if isinstance(document, ApplyDocument):
-        return apply_phase(document.result)
+        return choose_apply_phase(document.result)
     return "closed" if document.result in ("removed", "nothing_to_do") else "cleanup_failed"

@@ -137,17 +137,17 @@ def judge_past_numbers(facts: ReviewFacts | Report) -> PastNumbers:
     parts: dict[str, list[ChangedPart]] = {}
     for part in facts.impact.changed:
         parts.setdefault(part.model, []).append(part)
-    changed = [
-        rows
-        for change in sorted(own, key=lambda change: change.model)
-        if change.change == "direct" and change.model not in kept | same
-        for rows in [_judge_rows_of_change(change, parts.get(change.model))]
-        if rows is not None
-        # The data that prod's next runs load decides which old rows they reach.
-        for rows in [
-            rows.model_copy(update={"certain": False}) if change.model in forward else rows
-        ]
-    ]
+    changed = []
+    for change in sorted(own, key=lambda change: change.model):
+        if change.change != "direct" or change.model in kept | same:
+            continue
+        rows = _judge_rows_of_change(change, parts.get(change.model))
+        if rows is None:
+            continue
+        if change.model in forward:
+            # The data that prod's next runs load decides which old rows they reach.
+            rows = rows.model_copy(update={"certain": False})
+        changed.append(rows)
     lead = {item.model for item in changed}
     is_followed = lead <= parts.keys()
     taken = {one.reader.model: one for one in list_columns_taken_in(facts)}
