@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import (
@@ -222,8 +222,16 @@ class _LateImportPattern:
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}:[0-9]{2})?")
 
 
+# SQLMesh's own defaults are "1 week ago" and "in 1 week".
+_RELATIVE_DATE = re.compile(
+    r"in (?P<later>[0-9]{1,3}) (?P<unit>day|week)s?|(?P<ago>[0-9]{1,3}) (?P<past>day|week)s? ago"
+)
+
+
 class _QuickDates:
-    """A replacement for dateparser in the module that calls it; it reads plain dates itself."""
+    """A replacement for dateparser in the module that calls it; it reads plain dates, and those of
+    some days or weeks away, itself.
+    """
 
     def __init__(self, dateparser: Any) -> None:
         self._dateparser = dateparser
@@ -232,8 +240,24 @@ class _QuickDates:
         if _ISO_DATE.fullmatch(text):
             with suppress(ValueError):  # no such day
                 return datetime.fromisoformat(text)
+        if (away := _RELATIVE_DATE.fullmatch(text)) and not given and list(named) == ["settings"]:
+            with suppress(KeyError, OverflowError):
+                return _add_days_as_dateparser(away, **named["settings"])
         found: datetime | None = self._dateparser.parse(text, *given, **named)
         return found
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._dateparser, name)
+
+
+def _add_days_as_dateparser(away: re.Match[str], **settings: Any) -> datetime:
+    """Raises KeyError for settings that are not those of SQLMesh, and OverflowError as `datetime`
+    does.
+    """
+    base = settings.pop("RELATIVE_BASE")
+    if settings != {"TIMEZONE": "UTC"} or base.tzinfo is not timezone.utc:
+        raise KeyError("settings")
+    count = int(away["later"] or 0) - int(away["ago"] or 0)
+    days = count * (7 if "week" in (away["unit"], away["past"]) else 1)
+    found: datetime = base.replace(tzinfo=None) + timedelta(days=days)
+    return found

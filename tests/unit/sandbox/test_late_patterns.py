@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import datetime, timedelta, timezone
 
+import dateparser  # type: ignore[import-untyped]
 import pytest
+
+from ci_bot.worker.runtime import imports
 
 PROGRAM = """
 import json, sys
@@ -15,7 +19,7 @@ if sys.argv[1] == "late":
     delay_import_work()
     import regex
     plain = regex.compile
-import dateparser
+import dateparser  # type: ignore[import-untyped]
 from dateparser import timezone_parser
 made = [name for name, zone in timezone_parser._tz_offsets if "search" in vars(zone["regex"])] \\
     if sys.argv[1] == "late" else []
@@ -162,3 +166,32 @@ def test_late__dates_are_the_same() -> None:
 
 def test_late__a_plain_date_tries_no_time_zone() -> None:
     assert run_program(ONE_DATE) == "[]\n"
+
+
+NOW = (
+    datetime(2024, 2, 29, 23, 59, 59, 999_999, tzinfo=timezone.utc),
+    datetime(2026, 1, 1, tzinfo=timezone.utc),
+    datetime(1, 1, 3, tzinfo=timezone.utc),
+    datetime(2024, 5, 6),
+    datetime(2024, 5, 6, tzinfo=timezone(timedelta(hours=2))),
+)
+AWAY = (
+    *("1 week ago", "in 1 week", "0 days ago", "in 0 weeks", "31 days ago", "in 365 days"),
+    *("999 weeks ago", "in 2 hours", "1 month ago", "1 Week Ago", "in 1 week ago", "1000 days ago"),
+)
+
+
+@pytest.mark.parametrize("text", AWAY)
+@pytest.mark.parametrize("now", NOW, ids=str)
+def test_dates_some_days_away__are_those_of_dateparser(text: str, now: datetime) -> None:
+    quick = imports._QuickDates(dateparser)
+    for more in ({"TIMEZONE": "UTC"}, {"TIMEZONE": "Europe/Berlin"}, {}):
+        settings = {"RELATIVE_BASE": now, **more}
+        assert quick.parse(text, settings=settings) == dateparser.parse(text, settings=settings)
+
+
+def test_dates_some_days_away__are_read_without_dateparser() -> None:
+    quick = imports._QuickDates(None)
+    settings = {"RELATIVE_BASE": NOW[1], "TIMEZONE": "UTC"}
+    assert quick.parse("1 week ago", settings=settings) == datetime(2025, 12, 25)
+    assert quick.parse("in 2 days", settings=settings) == datetime(2026, 1, 3)
