@@ -64,7 +64,7 @@ _PROBABLE = ("numpy", "duckdb", "pandas", "time_machine")
 # with its request and takes longer than all imports, so nothing large may delay it.
 _IMPORTED_EARLY: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "review": (("ci_bot.worker.sqlmesh_compat", "ci_bot.worker.review.review_plan"), _PROBABLE),
-    "cleanup": ((), ("sqlglot", "jinja2", "rich.console", "dateparser")),
+    "spark": ((), ("sqlglot", "jinja2", "rich.console", "dateparser")),
 }
 _CONFIGURATION = ("bad_config", "no_config", "unknown_gateway")
 

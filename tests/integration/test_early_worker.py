@@ -188,6 +188,15 @@ def test_end__leaves_no_process_and_no_descriptor(tmp_path: Path) -> None:
     assert sorted(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 
 
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_start__needs_the_standard_streams_whose_numbers_pipes_would_get(closed: int) -> None:
+    program = (
+        f"import os, sys; os.close({closed}); from ci_bot.bot.sandbox import early_worker as e;"
+        "e.start_early_worker('review', {}); os._exit(len(e._waiting))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
 def test_bot_that_is_killed__takes_the_worker_with_it() -> None:
     program = (
         "import os, sys; from ci_bot.bot.sandbox import early_worker as e;"

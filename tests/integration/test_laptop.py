@@ -114,7 +114,9 @@ def test_review__without_a_base__says_what_it_cannot_see(team: Repository) -> No
 
     assert report.base_sha is None
     assert "base: no base branch is known, so rules on changed files are not run\n" in log
-    with pytest.raises(BadInput, match="neither `origin/HEAD` nor `main` nor `master`") as caught:
+    with pytest.raises(
+        BadInput, match="this clone has no `origin/HEAD`, `main` or `master`"
+    ) as caught:
         review(team.shop.project, baseline="base-branch")
     assert "`--base-ref main`" in str(caught.value.hint)
 

@@ -114,9 +114,9 @@ def _start_worker_of_activity(
 ) -> None:
     """Has a worker import SQLMesh while this process imports its own modules and asks GitHub."""
     if isinstance(chosen, activities.Review | activities.Apply):
-        activity: Literal["review", "cleanup"] = "review"
+        activity: Literal["review", "spark"] = "review"
     elif isinstance(chosen, activities.Cleanup):
-        activity = "cleanup"
+        activity = "spark"
     else:
         return
     if settings.inputs.requirements:

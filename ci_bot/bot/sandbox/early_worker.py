@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.sandbox.launch import SandboxLaunch
     from ci_bot.host import Machine
 
-EarlyActivity = Literal["review", "cleanup"]
+EarlyActivity = Literal["review", "spark"]
 
 # What differs from run to run and is handed over. No import reads them.
 HANDED_OVER = ("TMPDIR", "PYTHONPATH")
@@ -143,6 +143,8 @@ def start_early_worker(
             theirs.callback(os.close, its)
             return our, its
 
+        for stream in range(3):
+            os.fstat(stream)  # where one is closed, a pipe of ours would get its number
         request, answer = (ours.enter_context(tempfile.TemporaryFile()) for _ in range(2))
         progress, its_progress = open_pipe(True)
         trace, its_trace = open_pipe(True) if activity == "review" else (-1, -1)
@@ -258,8 +260,8 @@ def end_early_worker() -> None:
 
 _LAPTOP_ACTIVITIES: Mapping[str, EarlyActivity] = {
     "review": "review",
-    "apply": "review",
-    "cleanup": "cleanup",
+    "apply": "spark",
+    "cleanup": "spark",
 }
 _NO_WORK = frozenset({"-h", "--help"})
 
