@@ -93,6 +93,7 @@ def test_guards__of_the_model(before: str, after: str, says: str | None) -> None
         ("", ", clustered_by (status)", "clustered_by"),
         (", clustered_by (status)", "", "clustered_by none"),
         (", partitioned_by (status, day)", ", partitioned_by (day, status)", None),
+        (", partitioned_by (days(day))", ", partitioned_by (months(day))", "partitioned_by"),
     ],
 )
 def test_layout(before: str, after: str, says: str | None) -> None:

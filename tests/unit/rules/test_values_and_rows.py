@@ -408,3 +408,96 @@ def test_grain__of_rows_without_a_partner__needs_no_audit() -> None:
 
     assert "high" in severities(query)
     assert "high" not in severities(f"{query} WHERE r.unit_id IS NULL")
+
+
+DEDUPED = (
+    "SELECT x.unit_id, x.outcome FROM (SELECT r.unit_id, r.outcome, {0}() OVER "
+    "(PARTITION BY r.unit_id ORDER BY r.lab) AS n FROM stg.results AS r) AS x WHERE x.n = {1}"
+)
+IN_UNITS = "SELECT u.unit_id FROM stg.units AS u WHERE {0}"
+SHARES = "SELECT r.lab, COUNT(*) / SUM(COUNT(*)) OVER ({0}) AS share FROM stg.results AS r GROUP BY r.lab"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (DEDUPED.format("RANK", 1), ["high"]),
+        (DEDUPED.format("DENSE_RANK", 1), ["high"]),
+        (DEDUPED.format("RANK", 2), []),
+        (IN_UNITS.format("u.unit_id IN (SELECT u.unit_id FROM stg.results AS r)"), ["high"]),
+        (IN_UNITS.format("u.unit_id IN (SELECT unit_id FROM stg.orders)"), ["high"]),
+        (IN_UNITS.format("EXISTS (SELECT 1 FROM stg.results AS r WHERE r.lab = 'A')"), ["high"]),
+        (IN_UNITS.format("u.unit_id IN (SELECT r.unit_id FROM stg.results AS r)"), []),
+        (IN_UNITS.format("EXISTS (SELECT 1 FROM stg.results AS r WHERE r.unit_id = u.unit_id)"), []),
+        (IN_UNITS.format("EXISTS (SELECT 1 FROM stg.orders AS o WHERE o.units > 3)"), []),
+        ("SELECT COALESCE(0, u.score) AS n FROM stg.units AS u", ["high"]),
+        ("SELECT NULLIF(0, u.score) AS n FROM stg.units AS u", ["high"]),
+        ("SELECT NULLIF(u.score, 0) AS n FROM stg.units AS u", []),
+        ("SELECT u.price / COALESCE(u.score, 0) AS n FROM stg.units AS u", ["high"]),
+        ("SELECT u.price / COALESCE(u.score, 1) AS n FROM stg.units AS u", []),
+        ("SELECT u.price / NULLIF(COALESCE(u.score, 0), 0) AS n FROM stg.units AS u", []),
+        ("SELECT MAX(CAST(u.score AS STRING)) AS n FROM stg.units AS u", ["high"]),
+        ("SELECT MIN(DATE_FORMAT(u.made_at, 'dd.MM.yyyy')) AS n FROM stg.units AS u", ["high"]),
+        ("SELECT CAST(MAX(u.score) AS STRING) AS n FROM stg.units AS u", []),
+        ("SELECT MAX(DATE_FORMAT(u.made_at, 'yyyy-MM')) AS n FROM stg.units AS u", []),
+        (IN_UNITS.format("u.expires_on < DATE '2024-02-30'"), ["high"]),
+        (IN_UNITS.format("u.expires_on BETWEEN '2023-02-29' AND '2023-12-31'"), ["high"]),
+        (IN_UNITS.format("u.expires_on < DATE '2024-02-29'"), []),
+        (SHARES.format("PARTITION BY r.lab"), ["high"]),
+        (SHARES.format(""), []),
+    ],
+)  # fmt: skip
+def test_query__whose_parts_do_nothing(query: str, expected: list[str]) -> None:
+    grain = ", grain unit_id" if query.startswith("SELECT x") else ""
+    assert list_severities(IMPROBABLE, query, more=grain) == expected
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        ("DATEDIFF(o.closed_at, o.ordered_at) AS hours_open", ["high"]),
+        ("TIMESTAMPDIFF(MINUTE, o.ordered_at, o.closed_at) AS seconds_open", ["high"]),
+        ("MAX(MONTHS_BETWEEN(o.closed_at, o.ordered_at)) AS max_days_open", ["high"]),
+        ("SPLIT(u.component, ',')[1] AS first_part", ["high"]),
+        ("DATEDIFF(o.closed_at, o.ordered_at) * 24 AS hours_open", []),
+        ("DATEDIFF(o.closed_at, o.ordered_at) AS days_open", []),
+        ("TIMESTAMPDIFF(HOUR, o.ordered_at, o.closed_at) AS hours_open", []),
+        ("SPLIT(u.component, ',')[0] AS first_part", []),
+        ("ELEMENT_AT(SPLIT(u.component, ','), 1) AS first_part", []),
+    ],
+)
+def test_unit_and_place__of_the_name(item: str, expected: list[str]) -> None:
+    query = SPANS.format(item) + (" GROUP BY 1" if "MAX" in item else "")
+    assert list_severities("misnamed-column", query) == expected
+
+
+LOG = (
+    "MODEL (name stg.log, kind INCREMENTAL_BY_TIME_RANGE (time_column day)); "
+    "SELECT CAST(u.made_at AS DATE) AS day, u.unit_id FROM erp.units AS u "
+    "WHERE CAST(u.made_at AS DATE) BETWEEN @start_ds AND @end_ds"
+)
+THINGS = LOG.replace("stg.log", "stg.things").replace(
+    "INCREMENTAL_BY_TIME_RANGE (time_column day)", "INCREMENTAL_BY_UNIQUE_KEY (unique_key unit_id)"
+)
+
+
+@pytest.mark.parametrize(
+    ("cron", "source", "expected"),
+    [
+        ("@hourly", "stg.log", ["high"]),
+        ("*/5 * * * *", "stg.log", ["high"]),
+        ("*/5 * * * *", "stg.things", ["high"]),
+        ("@hourly", "stg.things", []),
+        ("@daily", "stg.log", []),
+        ("@hourly", "stg.units", []),
+    ],
+)
+def test_full_model__that_reads_a_growing_table_often(
+    cron: str, source: str, expected: list[str]
+) -> None:
+    stays = {**STAYS, "models/log.sql": LOG, "models/things.sql": THINGS}
+    found = list_severities_of_new_model(
+        "huge-full-model", f"SELECT x.unit_id FROM {source} AS x", stays=stays, external=TABLES,
+        more=f", cron '{cron}'",
+    )  # fmt: skip
+    assert found == expected

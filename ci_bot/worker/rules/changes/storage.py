@@ -12,7 +12,7 @@ from sqlglot import exp
 from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.storage import OVERWRITING
+from ci_bot.worker.rules.models.storage import OVERWRITING, count_seconds_in_partition
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_change, on_new_model
 from ci_bot.worker.rules.statement_rules import iterate_model_statements
@@ -141,7 +141,11 @@ def find_layout_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
         return
     changed: list[str] = []
     before, after = _list_partitions(pair.before), _list_partitions(pair.after)
-    if before != after:
+    sizes = [
+        sorted(map(count_seconds_in_partition, side.partitioned_by))
+        for side in (pair.before, pair.after)
+    ]
+    if before != after or (sizes[0] != sizes[1] and all(map(any, sizes))):
         changed.append(f"partitioned_by {', '.join(after) or 'none'}")
     for name in ("table_format", "storage_format"):
         if getattr(pair.before, name) != getattr(pair.after, name):

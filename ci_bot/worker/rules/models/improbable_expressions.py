@@ -183,7 +183,7 @@ class ImprobableExpression(ModelRule):
         types = ModelValueTypes(by_table, queries)
         for node, what, clears in chain(
             iterate_slips(model, query, by_table, types),
-            iterate_value_slips(query.root, ValueOrigins(by_table, queries)),
+            iterate_value_slips(query.root, ValueOrigins(by_table, queries), types),
             iterate_row_slips(model, query, self.project),
         ):
             found.update([_make_finding(node, query, what, clears)])

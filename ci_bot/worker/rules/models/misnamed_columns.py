@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.declared_keys import split_column_name_into_words
+from ci_bot.worker.rules.models.declared_keys import make_singular, split_column_name_into_words
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.models.mixed_types import ModelValueTypes
 from ci_bot.worker.rules.observation import RuleObservation
@@ -49,6 +49,7 @@ _PAST = frozenset({"since", "age", "old", "ago", "tenure"})
 _FUTURE = frozenset({"until", "till", "remaining"})
 _SHORTEST = 4
 _DURATIONS = (exp.DateDiff, exp.TimestampDiff, exp.DatetimeDiff, exp.MonthsBetween)
+_UNITS = frozenset({"SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR"})
 _TIME_TYPES = frozenset(exp.DataType.TEMPORAL_TYPES)
 
 
@@ -69,8 +70,11 @@ class MisnamedColumn(ModelRule):
         found: dict[str, tuple[str, str]] = {}
         for select in query.root.selects:
             for name, item in select.results:
-                why = self._describe_extreme(select, name, item) or _describe_negative_days(
-                    name, item
+                why = (
+                    self._describe_extreme(select, name, item)
+                    or _describe_negative_days(name, item)
+                    or _describe_other_unit(name, item)
+                    or _describe_other_place(name, item)
                 )
                 if why is not None:
                     found[name] = why
@@ -176,6 +180,39 @@ def _describe_negative_days(name: str, item: exp.Expr) -> tuple[str, str] | None
         f"counts backwards: it is the time from `{shown[1]}` to `{shown[0]}`, which is below zero",
         "the ends are the other way round: DATEDIFF takes the end first, and TIMESTAMPDIFF the "
         "start",
+    )
+
+
+def _describe_other_unit(name: str, item: exp.Expr) -> tuple[str, str] | None:
+    """Describes days that are called hours, and the like."""
+    node = _find_plain_value(item)
+    while isinstance(node, exp.Avg | exp.Max | exp.Min):
+        node = _find_plain_value(node.this)
+    if not isinstance(node, _DURATIONS):
+        return None
+    unit = node.text("unit").upper() or ("MONTH" if isinstance(node, exp.MonthsBetween) else "DAY")
+    named = {make_singular(word).upper() for word in split_column_name_into_words(name)} & _UNITS
+    if len(named) != 1 or unit in named or unit not in _UNITS:
+        return None
+    return (
+        f"is called by the {min(named).lower()} and counts by the {unit.lower()}",
+        "the unit is that of the name, or the column has another name",
+    )
+
+
+def _describe_other_place(name: str, item: exp.Expr) -> tuple[str, str] | None:
+    """Describes the second element of an array that is called the first one."""
+    node = _find_plain_value(item)
+    is_second = (
+        isinstance(node, exp.Bracket)
+        and not node.args.get("offset")
+        and [one.name for one in node.expressions] == ["1"]
+    )
+    if not is_second or "first" not in split_column_name_into_words(name):
+        return None
+    return (
+        "is called the first one and is the second: Spark counts the elements in brackets from 0",
+        "it is [0], or ELEMENT_AT(..., 1)",
     )
 
 

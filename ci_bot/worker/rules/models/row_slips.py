@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
@@ -47,6 +47,8 @@ def iterate_row_slips(model: Model, query: ModelQuery, project: ProjectView) -> 
         yield from _iterate_idle_distincts(select)
         yield from _iterate_keys_of_one_side(select, frozenset().union(*keys))
         yield from _iterate_meeting_gaps(select)
+        yield from _iterate_blind_subqueries(select, project)
+        yield from _iterate_ranks_with_ties(select, keys)
 
 
 def _may_merge_rows(query: ModelQuery) -> bool:
@@ -253,3 +255,71 @@ def _iterate_meeting_gaps(select: ScopedSelect) -> Iterator[QuerySlip]:
                 "lets each row without a key meet every row without a key of the other side",
                 "the join compares the columns themselves",
             )
+
+
+def _iterate_blind_subqueries(select: ScopedSelect, project: ProjectView) -> Iterator[QuerySlip]:
+    """Yields IN and EXISTS that are the same for each row, or compare a row with itself."""
+    for node in select.find_all(exp.In, exp.Exists):
+        inner = node.args.get("query") if isinstance(node, exp.In) else node.this
+        nested = (
+            select.find_nested(inner).only_branch if isinstance(inner, exp.Expression) else None
+        )
+        if nested is None or not nested.sources:
+            continue
+        values = [value for _, value in nested.results] if isinstance(node, exp.In) else []
+        returned = {column.table.lower() for one in values for column in one.find_all(exp.Column)}
+        read = {column.table.lower() for column in nested.node.find_all(exp.Column)}
+        if returned and "" not in returned and returned.isdisjoint(nested.sources):
+            yield QuerySlip(
+                node,
+                "lists a value of the outer row itself, so it is true for each row",
+                "the subquery returns a column of its own table",
+            )
+        elif isinstance(node, exp.Exists) and read and read <= nested.sources.keys():
+            shared = _list_columns(nested, project) & _list_columns(select, project)
+            if any(name.endswith("_id") for name in shared):
+                yield QuerySlip(
+                    node,
+                    "reads nothing of the outer row, so it is the same for all of them",
+                    f"a condition compares {quote_names(sorted(shared)[:1])} of both",
+                )
+
+
+def _list_columns(select: ScopedSelect, project: ProjectView) -> frozenset[str]:
+    """Lists the columns of all tables that a SELECT reads."""
+    tables = [one for one in select.sources.values() if isinstance(one, exp.Table)]
+    return frozenset().union(*(project.columns_of(table_name(one)) or () for one in tables))
+
+
+def _iterate_ranks_with_ties(
+    select: ScopedSelect, keys: Sequence[frozenset[str]]
+) -> Iterator[QuerySlip]:
+    """Yields RANK where one row of each key is wanted: rows that are equal in its order share 1."""
+    for name, value in _list_ranks(select):
+        by = value.args.get("partition_by") or []
+        columns = {part.name.lower() for part in by if isinstance(part, exp.Column)}
+        if columns and len(columns) == len(by) and columns in keys and _is_first_kept(select, name):
+            yield QuerySlip(
+                value,
+                "gives 1 to all rows that are equal in its order, and the key says that one stays",
+                "ROW_NUMBER is used, in an order without ties",
+            )
+
+
+def _list_ranks(select: ScopedSelect) -> list[tuple[str, exp.Window]]:
+    found = [
+        (node.parent.alias.lower() if isinstance(node.parent, exp.Alias) else "", node)
+        for node in select.find_all(exp.Window)
+    ]
+    return [(name, node) for name, node in found if isinstance(node.this, exp.Rank | exp.DenseRank)]
+
+
+def _is_first_kept(select: ScopedSelect, name: str) -> bool:
+    """Whether some condition of the query keeps the rows with the rank 1."""
+    root = select.node.root()
+    return any(
+        isinstance(test.expression, exp.Literal)
+        and test.expression.name == "1"
+        and (test.this.name.lower() == name or isinstance(test.this.unnest(), exp.Window))
+        for test in root.find_all(exp.EQ)
+    )

@@ -63,7 +63,7 @@ class PartitionsWithoutTime(ModelRule):
         for part in model.partitioned_by:
             for column in _list_partition_columns(part):
                 made_of = {name for _, name in query.scopes.find_origins(column.name)}
-                whole = _count_seconds_in_partition(part) <= model.interval_unit.seconds
+                whole = count_seconds_in_partition(part) <= model.interval_unit.seconds
                 if whole and filtered & (made_of | {column.name.lower()}):
                     return
         if filtered:
@@ -89,7 +89,7 @@ class PartitionsWithoutTime(ModelRule):
             if any(column.name.lower() == time for column in _list_partition_columns(part))
         ]
         unit = model.interval_unit
-        if any(_count_seconds_in_partition(part) <= unit.seconds for part in by_time):
+        if any(count_seconds_in_partition(part) <= unit.seconds for part in by_time):
             return
         if by_time:
             shown = quote_names([part.sql(dialect=model.dialect) for part in by_time])
@@ -123,7 +123,7 @@ _UNITS = {"YYYY": "YEAR", "YY": "YEAR", "MON": "MONTH", "MM": "MONTH", "DD": "DA
 _CHARACTERS_OF_A_DAY = 8
 
 
-def _count_seconds_in_partition(part: exp.Expr) -> float:
+def count_seconds_in_partition(part: exp.Expr) -> float:
     """Counts the seconds whose rows share a partition; 0 if that is unknown.
 
     Iceberg's transforms are `years`, `months`, `days`, `hours` (also without the s), `bucket` and
@@ -287,6 +287,33 @@ class HugeFullModel(ModelRule):
                 "the model is incremental, or stays below a million rows",
                 anchors=("kind FULL", "kind"),
             )
+        growing = self._list_growing_sources(model) if model.kind.is_full else []
+        if growing:
+            runs = round(IntervalUnit.DAY.seconds / model.interval_unit.seconds)
+            yield self.make_observation(
+                model,
+                f"{runs} times a day the whole history of {quote_names(growing)} is read again, "
+                "and it grows with each interval.",
+                "the model is incremental, or its cron is that of a day",
+                severity="high",
+                subject=growing,
+                anchors=("cron", "kind FULL", "kind"),
+            )
+
+    def _list_growing_sources(self, model: Model) -> list[str]:
+        """Lists the sources that grow with time, if the model is computed several times a day."""
+        seconds = model.interval_unit.seconds
+        if seconds >= IntervalUnit.DAY.seconds:
+            return []
+        sources = filter(None, map(self.project.get_model, sorted(model.depends_on)))
+        return [
+            self.project.names.short_name(source.fqn)
+            for source in sources
+            if source.kind.is_incremental_by_time_range
+            or is_incremental_unmanaged(source.kind)
+            # A table of things grows more slowly than one of events.
+            or (source.kind.is_incremental_by_unique_key and seconds < IntervalUnit.HOUR.seconds)
+        ]
 
 
 # Tables into which SQLMesh merges although Spark cannot.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import date
 from decimal import Decimal
 
 from sqlglot import exp
 
 from ci_bot.worker.rules.models.declared_keys import split_column_name_into_words
+from ci_bot.worker.rules.models.mixed_types import ModelValueTypes
 from ci_bot.worker.rules.models.query_slips import QuerySlip, read_constant_number_or_day
 from ci_bot.worker.rules.models.value_origins import ValueOrigins
 from ci_bot.worker.sql import ScopedQuery, ScopedSelect
@@ -32,6 +34,10 @@ _YEAR = re.compile(r"(\d{4})-")
 _SPANS = (exp.DateDiff, exp.TimestampDiff, exp.DatetimeDiff, exp.MonthsBetween)
 _WEEKS = {"WEEKOFYEAR": "WEEK", "W": "WEEK", "WEEKS": "WEEK", "Y": "YEAR", "YR": "YEAR"}
 _NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
+_WHOLE_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_COMPARED_DAYS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
+# Texts of days that begin with the day or the month do not have the order of time.
+_SMALL_FIRST = frozenset({"%d", "%m", "%e", "%b"})
 # Measures of which 0 is a value of its own, and not "nothing of it".
 _MEASURES = frozenset({
     "price", "rate", "score", "rating", "temperature", "age", "weight", "height", "duration",
@@ -39,7 +45,9 @@ _MEASURES = frozenset({
 })  # fmt: skip
 
 
-def iterate_value_slips(root: ScopedQuery, origins: ValueOrigins) -> Iterator[QuerySlip]:
+def iterate_value_slips(
+    root: ScopedQuery, origins: ValueOrigins, types: ModelValueTypes
+) -> Iterator[QuerySlip]:
     """Yields comparisons that hold for no row, and totals over values that fill a gap."""
     for select in root.selects:
         for node in select.find_all(*_COMPARING):
@@ -53,6 +61,11 @@ def iterate_value_slips(root: ScopedQuery, origins: ValueOrigins) -> Iterator[Qu
         for node in select.find_all(exp.Cast):
             yield from _iterate_unreadable_casts(select, node, origins)
         yield from _iterate_weeks_of_other_years(select)
+        for node in select.find_all(exp.Coalesce, exp.Nullif, exp.Div, exp.Max, exp.Min):
+            yield from _iterate_idle_functions(select, node, types)
+        for node in select.find_all(exp.Literal):
+            yield from _iterate_missing_days(node)
+        yield from _iterate_shares_of_themselves(select)
 
 
 def _iterate_impossible_values(
@@ -269,4 +282,75 @@ def _iterate_weeks_of_other_years(select: ScopedSelect) -> Iterator[QuerySlip]:
                 "is the year of the calendar beside the week of ISO: the last days of December may "
                 "be in week 1, and are then counted a year too early",
                 "the week is DATE_TRUNC('WEEK', ...), or its year is EXTRACT(YEAROFWEEK FROM ...)",
+            )
+
+
+def _iterate_idle_functions(
+    select: ScopedSelect, node: exp.Expr, types: ModelValueTypes
+) -> Iterator[QuerySlip]:
+    """Yields calls whose arguments are the other way round, and extremes in the order of texts."""
+    first = node.this.unnest() if isinstance(node.this, exp.Expression) else None
+    if isinstance(node, exp.Coalesce | exp.Nullif) and isinstance(first, exp.Literal):
+        yield QuerySlip(
+            node,
+            "begins with a constant, so the other values do not count",
+            "the column comes first",
+        )
+    elif isinstance(node, exp.Div):
+        divisor = node.expression.unnest()
+        if isinstance(divisor, exp.Coalesce) and (
+            read_constant_number_or_day(divisor.expressions[-1]) == 0
+        ):
+            yield QuerySlip(
+                node,
+                "divides by 0 where there was NULL, which stops the run or gives NULL again",
+                "the divisor stays NULL, by NULLIF(..., 0)",
+            )
+    elif isinstance(node, exp.Max | exp.Min) and first is not None:
+        yield from _iterate_extremes_of_texts(select, node, first, types)
+
+
+def _iterate_extremes_of_texts(
+    select: ScopedSelect, node: exp.Expr, value: exp.Expr, types: ModelValueTypes
+) -> Iterator[QuerySlip]:
+    is_day_first = isinstance(value, exp.TimeToStr) and value.text("format")[:2] in _SMALL_FIRST
+    is_number = False
+    if isinstance(value, exp.Cast) and value.to.this in exp.DataType.TEXT_TYPES:
+        kind = types.find_type(select, value.this)
+        is_number = kind is not None and kind.this in exp.DataType.NUMERIC_TYPES
+    if is_day_first or is_number:
+        yield QuerySlip(
+            node,
+            "compares texts: '9' is above '10', and '31.01.' is above '01.12.'",
+            "the number or the date is compared, and its result made a text",
+        )
+
+
+def _iterate_missing_days(node: exp.Literal) -> Iterator[QuerySlip]:
+    """Yields days that no calendar has."""
+    if not node.is_string or not _WHOLE_DAY.fullmatch(node.name):
+        return
+    if not isinstance(node.parent, (exp.Cast, *_COMPARED_DAYS)):
+        return
+    try:
+        date.fromisoformat(node.name)
+    except ValueError:
+        yield QuerySlip(
+            node, "is no day of the calendar: the run stops, or the value is NULL", "it is a day"
+        )
+
+
+def _iterate_shares_of_themselves(select: ScopedSelect) -> Iterator[QuerySlip]:
+    """Yields shares of a total over the same group, which are always 1."""
+    keys = {key.sql() for key in select.list_group_keys()}
+    for node in select.find_all(exp.Div) if keys else ():
+        window = node.expression.unnest()
+        if not isinstance(window, exp.Window) or window.args.get("order") is not None:
+            continue
+        by = {part.sql() for part in window.args.get("partition_by") or ()}
+        if isinstance(window.this, exp.Sum) and window.this.this == node.this and keys <= by:
+            yield QuerySlip(
+                node,
+                "is always 1: the window has one row for each group",
+                "PARTITION BY names fewer columns than GROUP BY",
             )
