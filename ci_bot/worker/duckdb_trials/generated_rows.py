@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from random import Random
-from typing import Any, TypeVar
+from typing import Any
 
-from sqlglot import exp
-
-from ci_bot.worker.duckdb_trials.value_types import STRING, UntriedError, ValueType, read_spark_type
+from ci_bot.worker.duckdb_trials.query_constants import JsonMembers, QueryConstants
+from ci_bot.worker.duckdb_trials.value_types import STRING, UntriedError, ValueType
 
 MOST_ROWS = 8
 # Rows of all tables multiplied with each other, in a wide data set: a join has no more.
@@ -54,7 +51,23 @@ _PLAIN: Mapping[str, Sequence[Any]] = {
         )
     ),
 }
+_ZONE = re.compile("[A-Z][a-z]+/[A-Za-z_]+")
+_TIMES_OF_ZONES = tuple(
+    datetime.fromisoformat(text)
+    for text in ("2024-07-15 22:30:00", "2024-03-31 01:30:00", "2024-10-27 00:30:00")
+)
 _DECIMALS = ("1", "2.5", "0.01", "0", "-1", "10", "0.05")
+# The ends of whole types, and whole numbers that a double does not hold.
+_ENDS: Mapping[str, Sequence[int]] = {
+    "tinyint": (127, -128),
+    "smallint": (32767, -32768),
+    "int": (2147483647, -2147483648),
+    "bigint": (9007199254740993, 9007199254740992, -9223372036854775808),
+}
+# How often a cell takes a value that stands near the end of its type, in data about these.
+_END_SHARE = 0.5
+# How often an array has items that are drawn, and how often a struct has nothing but NULL.
+_DRAWN_SHARE, _HOLLOW_SHARE = 0.5, 0.1
 # How often a cell takes a value that the queries themselves compare with, and how often NULL.
 _OWN_SHARE = 0.7
 _NULL_SHARES = (0.0, 0.0, 0.15, 0.4)
@@ -63,168 +76,12 @@ _SAME_SHARE = 0.4
 _EMPTY_SHARE = 0.06
 # The chances of a row: removed, doubled, doubled with other cells; else one cell changes.
 _REMOVED, _DOUBLED, _VARIED = 0.1, 0.2, 0.5
-_CLIMB = 5
 # Values that are drawn for a column whose values are to differ.
 _DRAWS = 24
-_COMPARING = (
-    *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Like),
-    *(exp.Case, exp.If, exp.Anonymous, exp.RegexpLike, exp.NullSafeEQ, exp.ILike, exp.Bracket),
-)
 
 
 # A bigint may be a time in milliseconds.
 _WHOLE_LIMITS = {"tinyint": 2**7, "smallint": 2**15, "bigint": 2**50}
-# Functions that read a number as a time: how many of them are a second.
-_EPOCH_UNITS = {"timestamp_seconds": 1, "timestamp_millis": 1_000, "timestamp_micros": 1_000_000}
-
-
-Found = TypeVar("Found")
-JsonMembers = Mapping[str, frozenset[ValueType]]
-
-
-@dataclass(frozen=True)
-class QueryConstants:
-    """The constants in two queries, by the columns that they belong to.
-
-    Attributes:
-        by_column: constants that stand beside a column, by its name.
-        others: all constants.
-        casts: the types to which a column is cast, by its name.
-        twins: by the names of columns that are compared with each other, the first of them.
-        json_members: by the name of a column with JSON texts, the paths that are read of it, each
-            with the types to which what is there is cast.
-        spans: the intervals that are written, in seconds.
-        sought_nulls: names of columns of which NULL is asked for.
-    """
-
-    by_column: Mapping[str, frozenset[str]]
-    others: frozenset[str]
-    casts: Mapping[str, frozenset[ValueType]]
-    twins: Mapping[str, str]
-    json_members: Mapping[str, JsonMembers]
-    spans: frozenset[int]
-    sought_nulls: frozenset[str]
-
-
-def read_constants(trees: Iterable[exp.Expr]) -> QueryConstants:
-    """The constants of queries, with the columns that they stand beside."""
-    by_column: dict[str, set[str]] = {}
-    others: set[str] = set()
-    casts: dict[str, set[ValueType]] = {}
-    twins: dict[str, str] = {}
-    members: dict[str, dict[str, set[ValueType]]] = {}
-    spans: set[int] = set()
-    sought_nulls: set[str] = set()
-    for tree in trees:
-        spans |= {span for one in tree.find_all(exp.Interval) if (span := _read_span(one))}
-        tests = tree.find_all(exp.Is)
-        sought_nulls |= {one.this.name.lower() for one in tests if isinstance(one.this, exp.Column)}
-        for literal in tree.find_all(exp.Literal):
-            text = str(literal.this)[:200]
-            others.add(text)
-            for name in _find_columns_beside(literal):
-                by_column.setdefault(name, set()).add(text)
-        for cast in tree.find_all(exp.Cast, exp.TryCast):
-            if isinstance(cast.this, exp.Column):
-                try:
-                    casts.setdefault(cast.this.name.lower(), set()).add(read_spark_type(cast.to))
-                except UntriedError:
-                    continue
-        for equal in tree.find_all(exp.EQ):
-            if isinstance(equal.this, exp.Column) and isinstance(equal.expression, exp.Column):
-                _join_twins(equal.this.name.lower(), equal.expression.name.lower(), twins)
-        for dot in tree.find_all(exp.Dot):
-            _note_json_field(dot, members)
-        for call in tree.find_all(exp.Anonymous):
-            _note_json_member(call, members)
-            unit = _EPOCH_UNITS.get(call.name.lower(), 0)
-            for column in call.find_all(exp.Column) if unit else ():
-                found = by_column.setdefault(column.name.lower(), set())
-                found |= {str(moment * unit) for text in others if (moment := _read_epoch(text))}
-    _share_among_twins(by_column, twins)
-    _share_among_twins(casts, twins)
-    return QueryConstants(
-        {name: frozenset(found) for name, found in by_column.items()},
-        frozenset(others),
-        {name: frozenset(found) for name, found in casts.items()},
-        twins,
-        {
-            name: {path: frozenset(kinds) for path, kinds in paths.items()}
-            for name, paths in members.items()
-        },
-        frozenset(spans),
-        frozenset(sought_nulls),
-    )
-
-
-def _join_twins(one: str, other: str, twins: dict[str, str]) -> None:
-    """Gives two names, and all that are compared with them, the first of these names."""
-    first, second = sorted((twins.get(one, one), twins.get(other, other)))
-    for name in (second, *(known for known, root in twins.items() if root == second)):
-        twins[name] = first
-
-
-def _share_among_twins(found: dict[str, set[Found]], twins: Mapping[str, str]) -> None:
-    """What is known of one of the columns that are compared is known of all of them."""
-    for name, first in twins.items():
-        found.setdefault(first, set()).update(found.get(name, ()))
-    for name, first in twins.items():
-        found[name] = found[first]
-
-
-def _note_json_member(call: exp.Expr, members: dict[str, dict[str, set[ValueType]]]) -> None:
-    if call.name.lower() != "get_json_object" or len(call.expressions) != len(("text", "path")):
-        return
-    column, path = call.expressions
-    if not isinstance(column, exp.Column) or not isinstance(path, exp.Literal):
-        return
-    kinds = members.setdefault(column.name.lower(), {}).setdefault(str(path.this), set())
-    if isinstance(call.parent, exp.Cast | exp.TryCast):
-        with suppress(UntriedError):
-            kinds.add(read_spark_type(call.parent.to))
-
-
-def _note_json_field(dot: exp.Expr, members: dict[str, dict[str, set[ValueType]]]) -> None:
-    call = dot.this
-    if not isinstance(call, exp.Anonymous) or call.name.lower() != "from_json":
-        return
-    if call.expressions and isinstance(call.expressions[0], exp.Column):
-        paths = members.setdefault(call.expressions[0].name.lower(), {})
-        paths.setdefault(f"$.{dot.expression.name}", set()).add(STRING)
-
-
-_SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
-
-
-def _read_span(interval: exp.Expr) -> int:
-    """The seconds of an interval of so many units; 0 for others."""
-    unit = str(interval.args.get("unit") or "").lower().removesuffix("s")
-    amount = interval.this
-    if not isinstance(amount, exp.Literal) or not re.fullmatch("[0-9]{1,6}", amount.name):
-        return 0
-    return int(amount.name) * _SECONDS.get(unit, 0)
-
-
-def _read_epoch(text: str) -> int:
-    """The seconds from 1970 to a date or time that a constant writes; 0 if it writes none."""
-    try:
-        return int(datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp())
-    except ValueError:
-        return 0
-
-
-def _find_columns_beside(literal: exp.Expr) -> set[str]:
-    node = literal
-    for _ in range(_CLIMB):
-        above = node.parent
-        if above is None or isinstance(above, exp.Query):
-            break
-        node = above
-        if isinstance(node, _COMPARING):
-            found = {column.name.lower() for column in node.find_all(exp.Column)}
-            if found:
-                return found
-    return set()
 
 
 class DuckdbRowGenerator:
@@ -296,6 +153,37 @@ class DuckdbRowGenerator:
             data[table] = rows
         return data
 
+    @property
+    def has_ends(self) -> bool:
+        """Whether a column may hold values near the end of its type."""
+        return any(
+            name in self._constants.far_columns and kind.name in _ENDS
+            for columns in self._columns.values()
+            for name, kind in columns.items()
+        )
+
+    def make_data_of_ends(self) -> DataSet:
+        """Fresh rows, of which many hold a value near the end of its type, one for each column.
+
+        If DuckDB computes a number that its type does not hold, it fails, and the data say nothing.
+        """
+        data = self.make_data()
+        for table, columns in self._columns.items():
+            for place, (name, kind) in enumerate(columns.items()):
+                is_far = name in self._constants.far_columns and kind.name in _ENDS
+                if is_far and not self._is_private(name):
+                    data[table] = self._put_end(data[table], place, kind)
+        return data
+
+    def _put_end(
+        self, rows: Sequence[tuple[Any, ...]], place: int, kind: ValueType
+    ) -> list[tuple[Any, ...]]:
+        end = self._dice.choice(_ENDS[kind.name])
+        return [
+            (*row[:place], end, *row[place + 1 :]) if self._dice.random() < _END_SHARE else row
+            for row in rows
+        ]
+
     def make_dense_data(self) -> DataSet:
         """Fresh rows for queries that let few rows through: one key for all tables, large groups,
         and NULL where it is asked for.
@@ -353,6 +241,9 @@ class DuckdbRowGenerator:
             return self._draw_json(name)
         if kind.parts or (kind.item is not None and kind.item.parts):
             return self._draw_parts(name, kind)
+        if kind.item is not None and self._dice.random() < _DRAWN_SHARE:
+            sizes = (1, 2, 2, 3)
+            return [self._draw_part(name, kind.item) for _ in range(self._dice.choice(sizes))]
         key = (name, kind)
         if key not in self._own:
             texts = self._constants.by_column.get(name, frozenset())
@@ -360,6 +251,7 @@ class DuckdbRowGenerator:
                 *_list_constant_values(sorted(texts), kind),
                 *self._cast_values(name, kind),
                 *self._span_values(kind),
+                *self._zone_values(kind),
             ]
         own = self._own[key]
         if own and self._dice.random() < _OWN_SHARE:
@@ -382,6 +274,8 @@ class DuckdbRowGenerator:
             (_, key), (_, value) = kind.parts
             keys = [self._draw_value(name, key) for _ in range(dice.choice((0, 1, 2, 3)))]
             return {one: self._draw_part(name, value) for one in keys}
+        if dice.random() < _HOLLOW_SHARE:
+            return dict.fromkeys(part for part, _ in kind.parts)
         return {part: self._draw_part(part, inner) for part, inner in kind.parts}
 
     def _draw_part(self, name: str, kind: ValueType) -> Any:
@@ -418,6 +312,13 @@ class DuckdbRowGenerator:
         start = _PLAIN["timestamp"][0]
         seconds = (span + step for span in sorted(self._constants.spans) for step in (0, 1, -1))
         return [start, *(start + timedelta(seconds=one) for one in seconds)]
+
+    def _zone_values(self, kind: ValueType) -> list[Any]:
+        """Lists times in summer, and beside a change of clocks, if the queries name a time zone."""
+        is_asked = any(
+            re.fullmatch("[A-Z][a-z]+/[A-Za-z_]+", one) for one in self._constants.others
+        )
+        return list(_TIMES_OF_ZONES) if kind.name == "timestamp" and is_asked else []
 
     def _cast_values(self, name: str, kind: ValueType) -> list[Any]:
         """Lists texts that become a value of the type that a column is cast to."""
@@ -480,7 +381,7 @@ def _list_neighbours(text: str, kind: ValueType) -> Iterator[Any]:
         yield from (moment + timedelta(seconds=second) for second in seconds)
     elif kind.name == "string":
         plain = text.replace("%", "")
-        yield from (plain, plain.swapcase(), f"{plain}x")
+        yield from (plain, plain.swapcase(), f"{plain}x", f"x{plain}", f" {plain}")
         if "_" in text:  # a sign of LIKE
             yield plain.replace("_", "x")
         try:

@@ -23,8 +23,9 @@ from ci_bot.worker.duckdb_trials.closed_session import (
     UnusableDuckdbDataError,
     open_closed_duckdb_session,
 )
-from ci_bot.worker.duckdb_trials.generated_rows import MOST_ROWS, DuckdbRowGenerator, read_constants
+from ci_bot.worker.duckdb_trials.generated_rows import MOST_ROWS, DuckdbRowGenerator
 from ci_bot.worker.duckdb_trials.plain_parser import parse_duckdb_plainly
+from ci_bot.worker.duckdb_trials.query_constants import read_constants
 from ci_bot.worker.duckdb_trials.verdict import ORDER_OF_ONE_SIDE, match_duckdb_rows
 from ci_bot.worker.rules import find_project_findings
 from ci_bot.worker.rules.inputs import JudgedModels
@@ -475,6 +476,49 @@ def test_rows__are_few_and_take_the_values_that_queries_compare_with() -> None:
     assert {39, 40, 41, None} <= cells[0]
     assert {"paid", "", None} <= cells[1]
     assert {"2024-02-29", "2024-03-01", "2024-03-02"} <= set(map(str, cells[2]))
+
+
+# One seed may draw none of the few rows that tell; without these values none of them does.
+SEEDS = ("1", "2", "3", "4", "5", "6")
+RARE_VALUES = {
+    "a whole number that a double does not hold": ("o.ms", "CAST(CAST(o.ms AS DOUBLE) AS BIGINT)"),
+    "an array that has an item twice": ("SIZE(o.tags)", "SIZE(ARRAY_DISTINCT(o.tags))"),
+    "an array without a value of its own kind": (
+        "NOT ARRAY_CONTAINS(o.tags, 'u')",
+        "SIZE(FILTER(o.tags, t -> t = 'u')) = 0",
+    ),
+    "a struct that holds only NULL": (
+        "o.place IS NULL",
+        "o.place.city IS NULL AND o.place.zip IS NULL",
+    ),
+    "a text with something before the sought one": ("o.s LIKE '%ai%'", "o.s LIKE 'ai%'"),
+    "a time in summer, in another zone": (
+        "FROM_UTC_TIMESTAMP(o.at, 'Europe/Berlin')",
+        "o.at + INTERVAL '1' HOUR",
+    ),
+    "a text that is a blank": ("TRIM(o.s) = ''", "o.s = ''"),
+}
+
+
+@pytest.mark.parametrize("name", RARE_VALUES)
+def test_judge__tries_values_that_are_rare(name: str) -> None:
+    columns = {"ms": "bigint", "tags": "array<string>", "s": "string", "at": "timestamp"}
+    tables = {"raw.orders": {**columns, "place": "struct<city:string,zip:int>"}}
+    before, after = (f"SELECT {expression} AS v {FROM}" for expression in RARE_VALUES[name])
+
+    verdicts = [judge(before, after, tables, seed=seed).verdict for seed in SEEDS]
+
+    assert verdicts.count("differs") > len(SEEDS) // 2, verdicts
+
+
+def test_constants__name_the_columns_that_may_hold_values_near_the_end_of_their_type() -> None:
+    def far(text: str) -> frozenset[str]:
+        return read_constants([parse_duckdb_plainly(text)]).far_columns
+
+    assert far(f"SELECT o.id + 1 AS n, SUM(o.ms) OVER () AS m {FROM}") == {"id", "ms"}
+    assert far(f"SELECT REPEAT(o.status, o.id) AS n, o.ms {FROM}") == {"ms"}
+    assert far(f"SELECT SPACE(x.k) AS n FROM (SELECT o.id * 2 AS k, o.ms {FROM}) AS x") == {"ms"}
+    assert far(f"SELECT SPACE((SELECT MAX(o.id) {FROM})) AS n, o.ms {FROM}") == {"ms"}
 
 
 def test_match_rows__puts_rows_side_by_side_that_are_most_alike() -> None:

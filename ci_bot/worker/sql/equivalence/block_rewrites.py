@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from sqlglot import exp
 
 from ci_bot.worker.sql.equivalence.blocks import (
     DependentSource,
+    DerivedTable,
     GroupClause,
     NestedQuery,
     QueryBlock,
+    QuerySource,
     SetKind,
     SetOperation,
     SourceColumn,
@@ -49,6 +51,9 @@ def combine_branches(
     if any(b.has_star or len(b.outputs) != len(names) for b in branches):
         return None
     converts_nothing = _has_one_type_for_each_column(branches)
+    if kind == "union" and distinct:
+        for branch in branches:
+            _drop_copies_later(branch)
     if kind == "union" and converts_nothing:
         branches = [leaf for branch in branches for leaf in _list_leaves(branch, distinct=distinct)]
     places = range(len(names))
@@ -63,6 +68,16 @@ def combine_branches(
     return SetOperation(
         kind, distinct, branches, names, loose=loose, converts_nothing=converts_nothing
     )
+
+
+def _drop_copies_later(block: QueryBlock) -> None:
+    """Drops DISTINCT of a branch of a UNION that drops copies itself."""
+    group = block.group
+    more = (block.having, block.qualify, block.generators, block.limits, block.order)
+    if group is None or not group.keys or group.sets or any(more):
+        return
+    if not any(is_aggregated(term) or is_windowed(term) for term in block.outputs.values()):
+        block.group = None
 
 
 def _list_leaves(block: QueryBlock, *, distinct: bool) -> list[QueryBlock]:
@@ -234,6 +249,7 @@ def push_conditions_down(block: QueryBlock) -> None:
     block.part.where = [item for term in block.part.where for item in split_conjuncts(term)]
     block.part.where = [term for term in block.part.where if not _filter_branches(block, term)]
     _make_unmatched_joins_anti(block)
+    _drop_unread_joins(block)
 
 
 def _keeps_whole_partitions(condition: Term, block: QueryBlock) -> bool:
@@ -295,16 +311,55 @@ def _make_unmatched_joins_anti(block: QueryBlock) -> None:
             and column.source is hung.source
             and column.name in compared
         ]
-        own = {id(term) for term in (*hung.on, *tests)}
-        is_read = any(
-            isinstance(item, SourceColumn) and item.source is hung.source
-            for term in terms
-            if id(term) not in own
-            for item in walk_term(term)
-        )
-        if tests and not is_read:
+        if tests and not _reads_source(hung.source, terms, (*hung.on, *tests)):
+            own = {id(term) for term in tests}
             hung.how = "anti"
             block.part.where = [term for term in block.part.where if id(term) not in own]
+
+
+def _reads_source(source: QuerySource, terms: Iterable[Term], besides: Iterable[Term]) -> bool:
+    """Whether one of the terms, but for those `besides`, reads a column of a source."""
+    own = {id(term) for term in besides}
+    return any(
+        isinstance(item, SourceColumn) and item.source is source
+        for term in terms
+        if id(term) not in own
+        for item in walk_term(term)
+    )
+
+
+def _drop_unread_joins(block: QueryBlock) -> None:
+    """Drops a LEFT JOIN that only keeps each row once: nothing reads it, and it has a key."""
+    terms = list(block.iterate_terms())
+    if any(isinstance(item, NestedQuery) for term in terms for item in walk_term(term)):
+        return
+    for hung in [one for one in block.part.hung if one.how == "left"]:
+        if _matches_once(hung) and not _reads_source(hung.source, terms, hung.on):
+            block.part.hung.remove(hung)
+
+
+def _matches_once(hung: DependentSource) -> bool:
+    """Whether a row has one match at most: groups, of which the join compares each key."""
+    source = hung.source
+    group = source.block.group if isinstance(source, DerivedTable) else None
+    if not isinstance(source, DerivedTable) or group is None or group.sets:
+        return False
+    if source.block.generators:
+        return False
+    compared: set[tuple[object, str]] = set()
+    for term in hung.on:
+        if not isinstance(term, TermOperation) or term.op not in {"eq", "same"}:
+            continue
+        for own, other in (term.parts, term.parts[::-1]):
+            kind = find_known_type(own)
+            if not isinstance(own, SourceColumn) or own.source is not source:
+                continue
+            if not kind or kind != find_known_type(other):
+                continue
+            found = source.block.find_output(own.name)
+            if isinstance(found, SourceColumn) and not _reads_source(source, [other], ()):
+                compared.add((found.source, found.name))
+    return all(isinstance(k, SourceColumn) and (k.source, k.name) in compared for k in group.keys)
 
 
 def _takes_filters(block: QueryBlock) -> bool:

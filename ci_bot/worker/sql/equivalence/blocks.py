@@ -130,6 +130,7 @@ def walk_term(term: Term) -> Iterator[Term]:
 
 TRUE = make_leaf("boolean", "true")
 
+_TRUTHS = {"boolean:true": "false", "boolean:false": "true"}
 _OPPOSITE = {"eq": "neq", "neq": "eq", "lt": "gte", "gte": "lt"}
 
 
@@ -166,6 +167,10 @@ def negate_term(term: Term) -> Term:
             return make_junction(other, [negate_term(part) for part in term.parts])
         if term.op in _OPPOSITE:
             return TermOperation(_OPPOSITE[term.op], term.parts, term.order)
+        if term.op == "coalesce":  # the first that is known is the same one
+            return TermOperation("coalesce", tuple(map(negate_term, term.parts)))
+        if term.op in _TRUTHS:
+            return make_leaf("boolean", _TRUTHS[term.op])
     return TermOperation("not", (term,))
 
 

@@ -53,8 +53,10 @@ def replace_choice(node: exp.Expr) -> exp.Expr | None:
     choice = read_choice(node)
     if choice is None:
         return None
-    if len(choice.branches) == 1 and choice.otherwise is not None:
-        found = _replace_only_branch(choice.branches[0], choice.otherwise)
+    if len(choice.branches) == 1:
+        found = _replace_zero_guard(choice.branches[0], choice.otherwise)
+        if found is None and choice.otherwise is not None:
+            found = _replace_only_branch(choice.branches[0], choice.otherwise)
         if found is not None:
             return found
     return (
@@ -89,8 +91,47 @@ def is_null(node: exp.Expr | None) -> bool:
     return isinstance(node, exp.Null)
 
 
+def find_truth(node: exp.Expr | None) -> bool | None:
+    """The constant TRUE or FALSE that an expression is; None for others."""
+    return bool(node.this) if isinstance(node, exp.Boolean) else None
+
+
+def build_known_truth(condition: exp.Expr) -> exp.Expr:
+    """A condition that is FALSE where it would be NULL."""
+    return _build_coalesce([condition, exp.false()])
+
+
+def _replace_zero_guard(branch: ChoiceBranch, otherwise: exp.Expr | None) -> exp.Expr | None:
+    """A quotient that is NULL if its divisor is zero: Spark asks for the divisor first."""
+    (asked, given), nothing = branch, otherwise
+    kind: type[exp.Expr] = exp.NEQ
+    if is_null(given) and otherwise is not None:
+        kind, given, nothing = exp.EQ, otherwise, None
+    quotient = given.unnest()
+    if not isinstance(quotient, exp.Div | exp.IntDiv | exp.Mod) or not (
+        nothing is None or is_null(nothing)
+    ):
+        return None
+    divisor = quotient.expression
+    tests = list(asked.flatten()) if kind is exp.NEQ and isinstance(asked, exp.And) else [asked]
+    tests = [one.unnest() for one in tests if not _is_known_test(one.unnest(), divisor)]
+    zero = exp.Literal.number(0)
+    is_guard = len(tests) == 1 and isinstance(tests[0], kind)
+    if not is_guard or not _is_number(divisor) or isinstance(divisor, exp.Literal):
+        return None
+    if {tests[0].this, tests[0].expression} != {divisor, zero}:
+        return None
+    safe = quotient.copy()
+    safe.set("expression", exp.Nullif(this=divisor.copy(), expression=zero))
+    return safe
+
+
 def _replace_only_branch(branch: ChoiceBranch, otherwise: exp.Expr) -> exp.Expr | None:
     condition, given = branch.condition.unnest(), branch.given
+    truths = (find_truth(given), find_truth(otherwise))
+    if truths in {(True, False), (False, True)}:
+        known = build_known_truth(branch.condition)
+        return known if truths[0] else exp.Not(this=known)
     if isinstance(condition, exp.EQ) and is_null(given):
         return _build_nullif(condition, otherwise)
     if _is_known_test(condition, given) and not is_null(otherwise):
@@ -119,12 +160,12 @@ def _merge_branches_alike(choice: CaseChoice) -> exp.Expr | None:
     """
     branches, otherwise = choice
     for place, (first, second) in enumerate(pairwise(branches)):
-        if first.given == second.given and _never_fail(first.condition, second.condition):
+        if first.given == second.given and never_fail(first.condition, second.condition):
             sides = [exp.paren(branch.condition.copy()) for branch in (first, second)]
             both = ChoiceBranch(exp.Or(this=sides[0], expression=sides[1]), first.given)
             return _build_case([*branches[:place], both, *branches[place + 2 :]], otherwise)
     last = branches[-1]
-    if otherwise is None or last.given != otherwise or not _never_fail(last.condition):
+    if otherwise is None or last.given != otherwise or not never_fail(last.condition):
         return None
     return _build_case(branches[:-1], otherwise) if branches[1:] else otherwise
 
@@ -150,7 +191,7 @@ def _is_known_test(condition: exp.Expr, value: exp.Expr) -> bool:
     return isinstance(condition, exp.Not) and _find_null_tested(condition.this.unnest()) == value
 
 
-def _never_fail(*conditions: exp.Expr) -> bool:
+def never_fail(*conditions: exp.Expr) -> bool:
     """Whether no condition can end a query by a value that cannot be computed or converted."""
     return all(_compares_one_kind(part) for one in conditions for part in one.walk())
 

@@ -10,12 +10,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import date
 from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.sql.equivalence.choices import is_null, replace_choice, replace_coalesce
+from ci_bot.worker.sql.equivalence.choices import (
+    build_known_truth,
+    find_truth,
+    is_null,
+    never_fail,
+    replace_choice,
+    replace_coalesce,
+)
+from ci_bot.worker.sql.equivalence.date_replacements import (
+    is_typed,
+    replace_added_days,
+    replace_cast,
+    replace_day,
+    replace_days,
+    replace_days_between,
+    replace_extract,
+    replace_to_date,
+    replace_unit,
+    replace_year,
+)
 
 # Takes an expression, and gives one or None. (What all of them are called differs by release.)
 Replacement = Callable[[Any], Any]
@@ -24,24 +42,6 @@ Replacement = Callable[[Any], Any]
 _EXACT_WITH_DECIMALS = exp.DataType.NUMERIC_TYPES - {exp.DataType.Type.FLOAT}
 _WILDCARD = re.compile(r"[%_\\]")
 _TOTALS_OVER_KNOWN = (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Count)
-# Fields whose function takes a date, and those whose function takes a time.
-_FIELDS_OF_DATES: Mapping[str, type[exp.Func]] = {
-    "YEAR": exp.Year,
-    "QUARTER": exp.Quarter,
-    "MONTH": exp.Month,
-    "WEEK": exp.WeekOfYear,
-    "DAY": exp.Day,
-    "DOW": exp.DayOfWeek,
-    "DAYOFWEEK": exp.DayOfWeek,
-    "DOY": exp.DayOfYear,
-}
-_FIELDS_OF_TIMES: Mapping[str, type[exp.Func]] = {"HOUR": exp.Hour, "MINUTE": exp.Minute}
-_UNITS_OF_DAYS = ("DAY", "DAYS")
-_PERIODS = {
-    **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
-    **dict.fromkeys(("MONTH", "MON", "MM"), "MONTH"),
-    **{"QUARTER": "QUARTER", "WEEK": "WEEK"},
-}
 
 
 def replace_expression(node: exp.Expr, *, on_spark: bool) -> exp.Expr | None:
@@ -52,11 +52,6 @@ def replace_expression(node: exp.Expr, *, on_spark: bool) -> exp.Expr | None:
     """
     find = (_REPLACEMENTS if on_spark else _REPLACEMENTS_IN_ANY).get(type(node))
     return find(node) if find is not None else None
-
-
-def _is_typed(node: exp.Expr, *kinds: exp.DType) -> bool:
-    kind = node.to if isinstance(node, exp.Cast | exp.TryCast) else node.type
-    return kind is not None and kind.is_type(*kinds)
 
 
 def _test_null(value: exp.Expr) -> exp.Expr:
@@ -106,13 +101,6 @@ def _replace_filter(node: exp.Expr) -> exp.Expr | None:
     return chosen
 
 
-def _replace_extract(node: exp.Expr) -> exp.Expr | None:
-    unit = node.name.upper()
-    if unit in _FIELDS_OF_DATES:
-        return _FIELDS_OF_DATES[unit](this=exp.TsOrDsToDate(this=node.expression.copy()))
-    return _FIELDS_OF_TIMES[unit](this=node.expression.copy()) if unit in _FIELDS_OF_TIMES else None
-
-
 def compares_one_by_one(node: exp.In) -> bool:
     """Whether IN compares with each constant as `=` does: all are of the value's own kind.
 
@@ -121,8 +109,20 @@ def compares_one_by_one(node: exp.In) -> bool:
     items = node.expressions
     texts = all(isinstance(one, exp.Literal) and one.is_string for one in items)
     numbers = all(_is_number(one) for one in items)
-    return (texts and _is_typed(node.this, *exp.DataType.TEXT_TYPES)) or (
-        numbers and _is_typed(node.this, *_EXACT_WITH_DECIMALS)
+    return (texts and is_typed(node.this, *exp.DataType.TEXT_TYPES)) or (
+        numbers and is_typed(node.this, *_EXACT_WITH_DECIMALS)
+    )
+
+
+def has_type_of_query(value: exp.Expr, query: exp.Expr) -> bool:
+    """Whether a value and the one column of a query are known to have one type."""
+    select = query.unnest()
+    columns = select.selects if isinstance(select, exp.Select) else []
+    return (
+        len(columns) == 1
+        and value.type is not None
+        and not value.type.is_type(exp.DataType.Type.UNKNOWN)
+        and value.type == columns[0].type
     )
 
 
@@ -161,7 +161,7 @@ def _replace_ilike(node: exp.Expr) -> exp.Expr | None:
 def _replace_like(node: exp.Expr) -> exp.Expr | None:
     """A pattern without a wildcard is a text."""
     pattern = _read_pattern(node)
-    is_text = _is_typed(node.this, exp.DataType.Type.TEXT)
+    is_text = is_typed(node.this, exp.DataType.Type.TEXT)
     if pattern is None or not is_text or _WILDCARD.search(pattern):
         return None
     return _negate_as(node, exp.EQ(this=node.this.copy(), expression=node.expression.copy()))
@@ -182,7 +182,7 @@ def _replace_text_search(node: exp.Expr, pattern: str) -> exp.Expr | None:
     """STARTSWITH, ENDSWITH and CONTAINS of a constant, as LIKE with `pattern` around it."""
     text, sought = node.this, node.expression
     is_text = isinstance(sought, exp.Literal) and sought.is_string
-    if not is_text or not _is_typed(text, *exp.DataType.TEXT_TYPES):
+    if not is_text or not is_typed(text, *exp.DataType.TEXT_TYPES):
         return None
     if not sought.this or _WILDCARD.search(str(sought.this)):
         return None
@@ -194,7 +194,7 @@ def _replace_truth(node: exp.Expr) -> exp.Expr | None:
     value, constant = node.this.unnest(), node.expression.unnest()
     if isinstance(value, exp.Boolean):
         value, constant = constant, value
-    if not isinstance(constant, exp.Boolean) or not _is_typed(value, exp.DataType.Type.BOOLEAN):
+    if not isinstance(constant, exp.Boolean) or not is_typed(value, exp.DataType.Type.BOOLEAN):
         return None
     is_kept = bool(constant.this) is isinstance(node, exp.EQ)
     return value.copy() if is_kept else exp.Not(this=value.copy())
@@ -205,49 +205,64 @@ def _replace_null_safe(node: exp.Expr) -> exp.Expr | None:
     sides = [node.this, node.expression]
     for value, constant in (sides, reversed(sides)):
         if isinstance(constant, exp.Literal | exp.Boolean):
+            known = _replace_test(exp.Is(this=value.copy(), expression=constant.copy()))
+            if known is not None:
+                return known
             equal = exp.EQ(this=value.copy(), expression=constant.copy())
             return exp.And(this=equal, expression=exp.Not(this=_test_null(value)))
     return None
 
 
-def _replace_day(node: exp.Expr) -> exp.Expr | None:
-    """A comparison of a date with a text that is a day: Spark reads the text as a date."""
-    sides = [node.this, node.expression]
-    for place, side in enumerate(sides):
-        if _is_day(side) and _is_typed(sides[1 - place], exp.DataType.Type.DATE):
-            changed = node.copy()
-            changed.set("expression" if place else "this", _build_day(side))
-            return changed
-    return None
-
-
-def _replace_days_between(node: exp.Expr) -> exp.Expr | None:
-    ends = {name: node.args[name] for name in ("low", "high") if _is_day(node.args[name])}
-    if not ends or not _is_typed(node.this, exp.DataType.Type.DATE):
-        return None
-    changed = node.copy()
-    for name, end in ends.items():
-        changed.set(name, _build_day(end))
-    return changed
-
-
-def _is_day(node: exp.Expr) -> bool:
-    if not isinstance(node, exp.Literal) or not node.is_string:
-        return False
-    try:
-        return date.fromisoformat(str(node.this)).isoformat() == str(node.this)
-    except ValueError:
-        return False
-
-
-def _build_day(node: exp.Expr) -> exp.Expr:
-    built = exp.Cast(this=node.copy(), to=exp.DataType.build("DATE"))
-    built.type = exp.DataType.build("DATE")
-    return built
-
-
 def _replace_equal(node: exp.Expr) -> exp.Expr | None:
-    return _replace_truth(node) or _replace_day(node)
+    return _replace_truth(node) or replace_day(node) or replace_year(node)
+
+
+def _replace_test(node: exp.Expr) -> exp.Expr | None:
+    """IS TRUE and IS FALSE of a boolean."""
+    truth = find_truth(node.expression)
+    if truth is None or not is_typed(node.this, exp.DataType.Type.BOOLEAN):
+        return None
+    return build_known_truth(node.this if truth else exp.Not(this=exp.paren(node.this.copy())))
+
+
+def _drop_distinct(node: exp.Expr) -> exp.Expr | None:
+    """The greatest and the least value are those of the distinct ones."""
+    distinct = node.this
+    if not isinstance(distinct, exp.Distinct) or len(distinct.expressions) != 1:
+        return None
+    if isinstance(node.parent, exp.Window | exp.Filter):  # Spark refuses DISTINCT in a window
+        return None
+    return None if node.expressions else type(node)(this=distinct.expressions[0].copy())
+
+
+def _replace_or(node: exp.Expr) -> exp.Expr | None:
+    """What all sides of OR ask, asked once before it."""
+    sides = [list(side.unnest().flatten()) for side in node.flatten() if _is_and(side.unnest())]
+    if len(sides) < len(("one", "other")) or len(sides) < len(list(node.flatten())):
+        return None
+    common = [one for one in sides[0] if all(one in side for side in sides[1:])]
+    rests = [[one for one in side if one not in common] for side in sides]
+    if not common or not all(rests) or not never_fail(node):
+        return None
+    alternatives = exp.or_(*(exp.and_(*(one.copy() for one in rest)) for rest in rests))
+    return exp.and_(*(one.copy() for one in common), alternatives)
+
+
+def _is_and(node: exp.Expr) -> bool:
+    return isinstance(node, exp.And)
+
+
+def _replace_right(node: exp.Expr) -> exp.Expr | None:
+    """RIGHT of a number of characters that is above zero: SUBSTRING from the end."""
+    length = node.expression
+    if not isinstance(length, exp.Literal) or not re.fullmatch("[1-9][0-9]*", length.name):
+        return None
+    return exp.Substring(this=node.this.copy(), start=exp.Neg(this=length.copy()))
+
+
+def _replace_logical(node: exp.Expr, build: type[exp.Func]) -> exp.Expr | None:
+    is_plain = is_typed(node.this, exp.DataType.Type.BOOLEAN)
+    return build(this=node.this.copy()) if is_plain else None
 
 
 def _replace_moved(node: exp.Expr) -> exp.Expr | None:
@@ -264,69 +279,6 @@ def _replace_moved(node: exp.Expr) -> exp.Expr | None:
     return shorter
 
 
-def _replace_days(node: exp.Expr) -> exp.Expr | None:
-    """A date and an interval of whole days, or a number of them."""
-    amount = node.expression
-    if not _is_typed(node.this, exp.DataType.Type.DATE):
-        return None
-    if isinstance(amount, exp.Interval):
-        unit = amount.args.get("unit")
-        amount = amount.this if unit is not None and unit.name.upper() in _UNITS_OF_DAYS else None
-    elif isinstance(amount, exp.Literal) and amount.is_string:
-        return None
-    if not isinstance(amount, exp.Literal) or not re.fullmatch("[0-9]{1,6}", str(amount.this)):
-        return None
-    days: exp.Expr = exp.Literal.number(amount.this)
-    if isinstance(node, exp.Sub):
-        days = exp.Neg(this=days)
-    return exp.TsOrDsAdd(this=node.this.copy(), expression=days, unit=exp.Var(this="DAY"))
-
-
-def _replace_added_days(node: exp.Expr) -> exp.Expr | None:
-    """DATE_SUB, as the parser writes it: days times minus one."""
-    amount = node.expression
-    if not isinstance(amount, exp.Mul) or amount.expression != exp.Neg(this=exp.Literal.number(1)):
-        return None
-    negated = node.copy()
-    negated.set("expression", exp.Neg(this=amount.this.copy()))
-    return negated
-
-
-def _replace_cast(node: exp.Expr) -> exp.Expr | None:
-    """A day that is written out, or the first one of a period: DATE_TRUNC as a date."""
-    if isinstance(node, exp.TryCast) and _is_day(node.this) and node.to.is_type("DATE"):
-        return _build_day(node.this)
-    cut = node.this
-    if not isinstance(cut, exp.TimestampTrunc) or not node.args["to"].is_type(
-        exp.DataType.Type.DATE
-    ):
-        return None
-    moments = (exp.DataType.Type.DATE, exp.DataType.Type.TIMESTAMP)
-    period = _PERIODS.get(cut.args["unit"].name.upper())
-    if period is None or not _is_typed(cut.this, *moments):
-        return None
-    return exp.func("TRUNC", cut.this.copy(), exp.Literal.string(period), dialect="spark")
-
-
-def _replace_unit(node: exp.Expr) -> exp.Expr | None:
-    """TRUNC and DATE_TRUNC, which Spark takes several names of a period for."""
-    unit = node.args.get("unit")
-    name = unit.name if isinstance(unit, exp.Literal | exp.Var) else ""
-    period = _PERIODS.get(name.upper(), name)
-    if period == name:
-        return None
-    named = node.copy()
-    named.args["unit"].set("this", period)
-    return named
-
-
-def _replace_to_date(node: exp.Expr) -> exp.Expr | None:
-    """TO_DATE without a format, which is a cast."""
-    if node.args.get("format") is not None:
-        return None
-    return exp.TryCast(this=node.this.copy(), to=exp.DataType.build("DATE"))
-
-
 def _replace_digest(node: exp.Expr) -> exp.Expr | None:
     """SHA2, of which a length of 0 is 256."""
     if node.args.get("length") != exp.Literal.number(0):
@@ -337,6 +289,10 @@ def _replace_digest(node: exp.Expr) -> exp.Expr | None:
 def _replace_named(node: exp.Expr) -> exp.Expr | None:
     """Functions of Spark that the parser has no class for."""
     items = node.expressions
+    if node.name.lower() == "date_part" and len(items) == len(("field", "source")):
+        field = exp.Var(this=items[0].name.upper())
+        is_constant = isinstance(items[0], exp.Literal) and items[0].is_string
+        return exp.Extract(this=field, expression=items[1].copy()) if is_constant else None
     build = _BY_NAME.get(node.name.lower())
     return build(items[0]) if build is not None and len(items) == 1 else None
 
@@ -345,21 +301,22 @@ _BY_NAME: Mapping[str, Callable[[exp.Expr], exp.Expr]] = {
     "isnull": _test_null,
     "isnotnull": lambda value: exp.Not(this=_test_null(value)),
     "mean": lambda value: exp.Avg(this=value.copy()),
+    "cardinality": lambda value: exp.ArraySize(this=value.copy()),
     "std": lambda value: exp.Stddev(this=value.copy()),
     "every": lambda value: exp.LogicalAnd(this=value.copy()),
     "some": lambda value: exp.LogicalOr(this=value.copy()),
 }
 # By the parser's class; a release of SQLGlot that lacks one reads the function by its name.
 _RULES: Mapping[str, Replacement] = {
-    "Add": _replace_days,
+    "Add": replace_days,
     "Anonymous": _replace_named,
-    "Between": _replace_days_between,
+    "Between": replace_days_between,
     "Case": replace_choice,
-    "Cast": _replace_cast,
+    "Cast": replace_cast,
     "Coalesce": replace_coalesce,
     "Contains": lambda node: _replace_text_search(node, "%{}%"),
     "CountIf": _replace_count_if,
-    "DateTrunc": _replace_unit,
+    "DateTrunc": replace_unit,
     "DayOfMonth": lambda node: exp.Day(this=node.this.copy()),
     "DecodeCase": _replace_decode,
     "EndsWith": lambda node: _replace_text_search(node, "%{}"),
@@ -367,10 +324,10 @@ _RULES: Mapping[str, Replacement] = {
     "EqualNull": lambda node: exp.NullSafeEQ(
         this=node.this.copy(), expression=node.expression.copy()
     ),
-    "Extract": _replace_extract,
+    "Extract": replace_extract,
     "Filter": _replace_filter,
-    "GT": _replace_day,
-    "GTE": _replace_day,
+    "GT": replace_day,
+    "GTE": replace_day,
     "If": replace_choice,
     "ILike": _replace_ilike,
     "Lag": _replace_moved,
@@ -378,22 +335,31 @@ _RULES: Mapping[str, Replacement] = {
     "Left": lambda node: exp.Substring(
         this=node.this.copy(), start=exp.Literal.number(1), length=node.expression.copy()
     ),
+    "Is": _replace_test,
     "Like": _replace_like,
-    "LT": _replace_day,
-    "LTE": _replace_day,
+    "LogicalAnd": lambda node: _replace_logical(node, exp.Min),
+    "LogicalOr": lambda node: _replace_logical(node, exp.Max),
+    "LT": replace_day,
+    "LTE": replace_day,
+    "Max": _drop_distinct,
+    "Median": lambda node: exp.Quantile(this=node.this.copy(), quantile=exp.Literal.number("0.5")),
+    "Min": _drop_distinct,
     "NEQ": _replace_equal,
     "NullSafeEQ": _replace_null_safe,
     "NullSafeNEQ": lambda node: exp.Not(
         this=exp.NullSafeEQ(this=node.this.copy(), expression=node.expression.copy())
     ),
     "Nvl2": _replace_nvl2,
+    "Or": _replace_or,
+    "Right": _replace_right,
     "SHA2": _replace_digest,
+    "StddevSamp": lambda node: exp.Stddev(this=node.this.copy()),
     "StartsWith": lambda node: _replace_text_search(node, "{}%"),
-    "Sub": _replace_days,
-    "TimestampTrunc": _replace_unit,
-    "TryCast": _replace_cast,
-    "TsOrDsAdd": _replace_added_days,
-    "TsOrDsToDate": _replace_to_date,
+    "Sub": replace_days,
+    "TimestampTrunc": replace_unit,
+    "TryCast": replace_cast,
+    "TsOrDsAdd": replace_added_days,
+    "TsOrDsToDate": replace_to_date,
 }
 # All others are Spark's definitions; another engine may compute something else.
 _IN_ANY_ENGINE = (

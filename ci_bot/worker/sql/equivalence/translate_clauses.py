@@ -9,9 +9,12 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.worker.sql.equivalence.blocks import (
+    DependentSource,
+    GeneratedRows,
     GroupClause,
     QueryBlock,
     QuerySource,
+    SourceColumn,
     StarRead,
     Term,
     TermOperation,
@@ -312,6 +315,27 @@ class ClauseTranslator:
             for item in select.expressions
             if has_trait(item, generates_rows)
         ]
+
+    def read_generator_as_source(
+        self, select: exp.Select, block: QueryBlock, own: ClauseMentions
+    ) -> None:
+        """Reads EXPLODE among plain results as the LATERAL VIEW that it is."""
+        made = [item for item in select.expressions if has_trait(item, generates_rows)]
+        explode = made[0].unalias() if len(made) == 1 else None
+        is_plain = block.group is None and block.distinct is None
+        if not is_plain or own.windows or block.order or not isinstance(explode, exp.Explode):
+            return
+        name, of = made[0].alias.lower(), explode.this.type
+        is_outer = isinstance(explode, exp.ExplodeOuter)
+        if type(explode) is not exp.Explode and not is_outer:
+            return  # with positions
+        if name not in block.outputs or of is None or not of.is_type(exp.DataType.Type.ARRAY):
+            return
+        call = self.scalars.translate_call(exp.Explode(this=explode.this.copy()))
+        source = GeneratedRows(call)
+        how = "lateral outer" if is_outer else "lateral"
+        block.part.hung.append(DependentSource(source, how, [call]))
+        block.outputs[name], block.generators = SourceColumn(source, "0"), []
 
     def translate_others(self, node: exp.Expr, known: Collection[str]) -> list[Term]:
         """The arguments of a clause or a query that are not among the known ones."""

@@ -23,6 +23,8 @@ from ci_bot.worker.sql.equivalence.blocks import (
     make_leaf,
     split_conjuncts,
 )
+from ci_bot.worker.sql.equivalence.group_totals import settle_group_totals
+from ci_bot.worker.sql.equivalence.scalar_queries import join_scalar_queries
 from ci_bot.worker.sql.equivalence.select_frames import (
     Ctes,
     FromItem,
@@ -280,6 +282,10 @@ class QueryTranslator(QueryHost):
             if distinct is not None:
                 block.distinct = [*outputs.values(), *clauses.translate_others(distinct, set())]
             block.generators = clauses.translate_generators(select) if own.generators else []
+            if self.on_spark and not self.as_written:
+                settle_group_totals(block)
+                join_scalar_queries(block)
+                clauses.read_generator_as_source(select, block, own)
         else:
             # The filter comes after whatever the query below does, whose results it names.
             block.outputs = {**kept, **outputs}
@@ -310,7 +316,7 @@ class QueryTranslator(QueryHost):
         first = self.notes.begin_part(node)
         is_macro = not isinstance(node, exp.Where | exp.Having | exp.Qualify)
         for part in [node] if is_macro else written_parts(node.this):
-            terms = split_conjuncts(scalars.translate_scalar(part))
+            terms = split_conjuncts(scalars.translate_condition(part))
             if first:
                 self.notes.filters += [(term, part) for term in terms]
             found += terms

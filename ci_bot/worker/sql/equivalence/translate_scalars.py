@@ -24,14 +24,17 @@ from ci_bot.worker.sql.equivalence.blocks import (
     negate_term,
 )
 from ci_bot.worker.sql.equivalence.choices import find_counted_condition
+from ci_bot.worker.sql.equivalence.conditions import simplify_condition
 from ci_bot.worker.sql.equivalence.known_types import find_known_type, name_certain_type
 from ci_bot.worker.sql.equivalence.replacements import (
     compares_one_by_one,
+    has_type_of_query,
     is_written_as_text,
     replace_expression,
 )
 from ci_bot.worker.sql.equivalence.select_frames import NamedResult, SelectFrame
 from ci_bot.worker.sql.equivalence.select_notes import QueryHost
+from ci_bot.worker.sql.equivalence.whole_bounds import settle_bound
 from ci_bot.worker.sqlmesh_compat import Tree
 
 _COMPARISONS: dict[type, str] = {
@@ -76,7 +79,7 @@ class ScalarTranslator:
         if special is not None:
             return special(self, node)
         if kind in _COMPARISONS:
-            return make_comparison(
+            return self._compare(
                 _COMPARISONS[kind],
                 self.translate_scalar(node.this),
                 self.translate_scalar(node.expression),
@@ -88,6 +91,15 @@ class ScalarTranslator:
         if node.args.get("negate"):
             return negate_term(self._translate_generic(node, without="negate"))
         return self._translate_generic(node)
+
+    def translate_condition(self, node: exp.Expr) -> Term:
+        """The term of a condition that rows have to meet, where NULL is as good as FALSE."""
+        return self.translate_scalar(node if self.host.as_written else simplify_condition(node))
+
+    def _compare(self, op: str, left: Term, right: Term) -> Term:
+        compared = make_comparison(op, left, right)
+        is_settled = self.host.on_spark and not self.host.as_written
+        return settle_bound(compared) if is_settled else compared
 
     def translate_call(self, node: exp.Expr) -> Term:
         """The term of a function that makes rows, without the alias of these."""
@@ -232,8 +244,8 @@ class ScalarTranslator:
         return make_junction(
             "and",
             [
-                make_comparison("gte", value, self.translate_scalar(node.args["low"])),
-                make_comparison("lte", value, self.translate_scalar(node.args["high"])),
+                self._compare("gte", value, self.translate_scalar(node.args["low"])),
+                self._compare("lte", value, self.translate_scalar(node.args["high"])),
             ],
         )
 
@@ -241,7 +253,7 @@ class ScalarTranslator:
         value, query = self.translate_scalar(node.this), node.args.get("query")
         if query is not None:
             # Spark compares values of two types in another way than `=` does.
-            name = "in query" if _has_type_of_query(node.this, query) else "in query of other types"
+            name = "in query" if has_type_of_query(node.this, query) else "in query of other types"
             return TermOperation(name, (value, self._translate_nested(self._drop_copies(query), 1)))
         if node.args.get("unnest") or node.args.get("field"):
             self.host.add_gap("IN of an array")
@@ -257,14 +269,18 @@ class ScalarTranslator:
         asked = node.this
         parts: list[Term] = []
         for branch in node.args["ifs"]:
-            condition = self.translate_scalar(branch.this)
-            if asked is not None:
-                condition = make_comparison("eq", self.translate_scalar(asked), condition)
+            condition = (
+                self.translate_condition(branch.this)
+                if asked is None
+                else make_comparison(
+                    "eq", self.translate_scalar(asked), self.translate_scalar(branch.this)
+                )
+            )
             parts += [condition, self.translate_scalar(branch.args["true"])]
         return self._make_choice(parts, node.args.get("default"))
 
     def _translate_if(self, node: exp.Expr) -> Term:
-        parts = [self.translate_scalar(node.this), self.translate_scalar(node.args["true"])]
+        parts = [self.translate_condition(node.this), self.translate_scalar(node.args["true"])]
         return self._make_choice(parts, node.args.get("false"))
 
     def _make_choice(self, parts: list[Term], otherwise: exp.Expr | None) -> Term:
@@ -290,7 +306,7 @@ class ScalarTranslator:
         counted = node.this
         met = find_counted_condition(node)
         if met is not None:
-            return TermOperation("count_if(this)", (self.translate_scalar(met),), aggregate=True)
+            return TermOperation("count_if(this)", (self.translate_condition(met),), aggregate=True)
         if isinstance(counted, exp.Star) or (
             isinstance(counted, exp.Literal) and not node.expressions
         ):
@@ -462,18 +478,6 @@ def _add_kind(term: Term, column: exp.Column) -> Term:
 
 def _is_text(frame: exp.Expr, name: str) -> bool:
     return not isinstance(frame.args.get(name), exp.Expression)
-
-
-def _has_type_of_query(value: exp.Expr, query: exp.Expr) -> bool:
-    """Whether a value and the one column of a query are known to have one type."""
-    select = query.unnest()
-    columns = select.selects if isinstance(select, exp.Select) else []
-    return (
-        len(columns) == 1
-        and value.type is not None
-        and not value.type.is_type(exp.DataType.Type.UNKNOWN)
-        and value.type == columns[0].type
-    )
 
 
 def _translate_literal(node: exp.Expr) -> Term:

@@ -392,7 +392,7 @@ class SourceTranslator:
         """The conditions of a join, each with what it was read from."""
         on = join.args.get("on")
         parts = written_parts(on) if on is not None else []
-        read = [(self.scalars.translate_scalar(part), part) for part in parts]
+        read = [(self.scalars.translate_condition(part), part) for part in parts]
         found = [(term, part) for whole, part in read for term in split_conjuncts(whole)]
         for key in join.args.get("using") or []:
             # Elsewhere in the SELECT the bare name is one column of both sides.
