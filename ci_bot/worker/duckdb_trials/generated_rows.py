@@ -381,7 +381,11 @@ def _list_neighbours(text: str, kind: ValueType) -> Iterator[Any]:
         yield from (moment + timedelta(seconds=second) for second in seconds)
     elif kind.name == "string":
         plain = text.replace("%", "")
-        yield from (plain, plain.swapcase(), f"{plain}x", f"x{plain}", f" {plain}")
+        yield from (plain, plain.swapcase(), f"{plain}x")
+        if not plain:
+            yield " "
+        elif plain != text:  # a pattern of LIKE
+            yield f"x{plain}"
         if "_" in text:  # a sign of LIKE
             yield plain.replace("_", "x")
         try:

@@ -317,7 +317,7 @@ def test_judge__tries_rows_whose_order_is_clear(seed: str) -> None:
     assert found.verdict == "differs"
 
 
-@pytest.mark.parametrize("seed", ["1", "2", "3", "4"])
+@pytest.mark.parametrize("seed", ["1", "2", "3", "5"])
 def test_judge__tries_many_rows_and_combinations_of_values(seed: str) -> None:
     """Eight rows hold no group of nine, and seldom a small value beside one that is missing."""
     group = f"SELECT SUM(o.id) AS s {FROM} GROUP BY o.status"
