@@ -240,6 +240,11 @@ def _parse_rule_page_list(text: str) -> tuple[str, ...]:
     return tuple(names.split(", ")) if names else ()
 
 
+def quote_name(name: str) -> str:
+    """Returns the name between backticks; a backtick in the name becomes an apostrophe."""
+    return f"`{name.replace('`', chr(39))}`"
+
+
 def quote_names(names: Iterable[object], limit: int = 5) -> str:
     """Lists the first names in backticks, and how many are left out: `a`, `b` and 3 more."""
     every = sorted({str(name) for name in names})

@@ -85,7 +85,7 @@ class Build:
                 fence=self.hold.fence_write,
                 check=self.hold.check_lease,
                 around_batch=self._around,
-            ).evaluate(plan.to_evaluatable(), circuit_breaker=self.hold.must_stop)
+            ).evaluate(plan.to_evaluatable(), circuit_breaker=self.hold.confirm_must_stop)
         finally:
             self.hold.end_lease()
             self.context.close()

@@ -110,7 +110,7 @@ class CommandArgument(_ReportsOptionProblems, click.Argument):
     """An argument of ours, which records its problems."""
 
 
-class _TwoLineUsageError(click.Command):
+class _CommandRefusedOnce(click.Command):
     """The base of our commands: it is refused once, with all that is wrong with it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -126,11 +126,11 @@ class _TwoLineUsageError(click.Command):
         return rest
 
 
-class TwoLineCommand(_TwoLineUsageError):
+class TwoLineCommand(_CommandRefusedOnce):
     """A command that is refused once, with all that is wrong with it."""
 
 
-class CommandGroup(_TwoLineUsageError, click.Group):
+class CommandGroup(_CommandRefusedOnce, click.Group):
     """A group that lists its commands in the order in which they were added and are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ci_bot.errors import BadInput
+from ci_bot.errors import EXIT_DONE, BadInput
 from ci_bot.host import Machine
 from ci_bot.protocol.plan import SEVERITIES
 from ci_bot.protocol.rules import (
@@ -35,7 +35,7 @@ def print_rule_page(machine: Machine, name: str | None) -> int:
         _draw_rule_page(machine, text)
     else:  # a program that reads a pipe needs the page unchanged
         print(text, file=machine.out, flush=True)
-    return 0
+    return EXIT_DONE
 
 
 def _draw_rule_page(machine: Machine, text: str) -> None:

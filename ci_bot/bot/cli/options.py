@@ -27,15 +27,15 @@ _FORMAT_HELP = "What to print on stdout."
 
 
 def _complete_model_option(given: Mapping[str, Any]) -> list[str]:
-
     return list_model_names_for_completion(
         [*(given.get("path") or ()), *(given.get("projects") or ())] or ["."]
     )
 
 
 def _complete_rule_option(_given: Mapping[str, Any]) -> list[str]:
+    from ci_bot.protocol.rules import RULES
 
-    return list_rule_names_for_completion()
+    return list(RULES)
 
 
 RULE_NAME = ParsedOptionValue(inputs.parse_text_input, complete=_complete_rule_option)
@@ -334,13 +334,6 @@ _HEAD_BYTES = 4_096
 _MOST_FILES = 5_000
 _SQL = re.compile(r"\bMODEL\s*\(\s*name\s+([^\s,;()@]+)", re.IGNORECASE)
 _PYTHON = re.compile(r"@model\(\s*(?:name\s*=\s*)?[\"\']([^\"\'{}@]+)[\"\']")
-
-
-def list_rule_names_for_completion() -> list[str]:
-    """Lists the ids of all rules."""
-    from ci_bot.protocol.rules import RULES
-
-    return list(RULES)
 
 
 def list_model_names_for_completion(projects: Iterable[str]) -> list[str]:

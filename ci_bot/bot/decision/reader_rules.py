@@ -8,11 +8,11 @@ from typing import Literal
 
 from ci_bot.bot import report as reports
 from ci_bot.bot.decision.risks import BotFacts, TeamLimits, count_noun, judges, make_risk
-from ci_bot.bot.policy import PolicyExposure, quote_exposure
+from ci_bot.bot.policy import PolicyExposure
 from ci_bot.bot.report import judge_past_numbers, list_new_columns_of_impact
 from ci_bot.protocol.plan import Change, ColumnChange
 from ci_bot.protocol.review_report import ChangedPart, ReviewFacts, Risk
-from ci_bot.protocol.rules import READ_NO_MORE, RULES, find_rule, quote_names
+from ci_bot.protocol.rules import READ_NO_MORE, RULES, find_rule, quote_name, quote_names
 
 EXPOSURE_AFFECTED = find_rule("exposure-affected")
 
@@ -193,7 +193,7 @@ def find_risks_of_affected_exposures(
             continue
         yield make_risk(
             EXPOSURE_AFFECTED,
-            f"{quote_exposure(reader.exposure.name)} of {reader.exposure.owners or 'nobody'} "
+            f"{quote_name(reader.exposure.name)} of {reader.exposure.owners or 'nobody'} "
             f"{_describe_reading(reader)}: {_describe_effects(reader, model)}.",
             "the owner of each reader has agreed, or what they read stays as it is",
             severity=None if reader.is_affected(model) else "medium",
@@ -234,17 +234,17 @@ def _describe_effect(effect: ColumnEffect, names: Sequence[str], changed: Judged
     shown = _name_columns_read_outside(names)
     if effect == "dropped":
         new = changed.replaced_by
-        instead = f" ({quote_exposure(new)} of the same type is new)" if one and new else ""
+        instead = f" ({quote_name(new)} of the same type is new)" if one and new else ""
         return f"{shown} {'goes' if one else 'go'} away{instead}"
     if effect == "retyped":
         before, after = changed.types.get(names[0], ("", ""))
-        types = f" ({quote_exposure(before)} to {quote_exposure(after)})" if one and before else ""
+        types = f" ({quote_name(before)} to {quote_name(after)})" if one and before else ""
         return f"{shown} {'gets another type' if one else 'get other types'}{types}"
     return f"{shown} {'has' if one else 'have'} other values"
 
 
 def _name_columns_read_outside(names: Sequence[str]) -> str:
-    shown = ", ".join(map(quote_exposure, names[:_COLUMNS_SHOWN]))
+    shown = ", ".join(map(quote_name, names[:_COLUMNS_SHOWN]))
     rest = len(names) - _COLUMNS_SHOWN
     return f"{shown} and {rest} more" if rest > 0 else shown
 

@@ -15,7 +15,7 @@ from ci_bot.bot.handlers import apply_evidence, cleanup, estimate
 from ci_bot.bot.handlers.gate import (
     ApplyRequester,
     UnmetApplyCondition,
-    find_gate_condition_of_review,
+    list_gate_conditions_of_review,
     list_unmet_conditions_of_apply_gate,
 )
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
@@ -92,7 +92,7 @@ class ApplyHandler(Handler[activities.Apply]):
         other = find_why_own_review_has_other_plan(own, marker, publisher, github)
         if other is not None:
             return _publish_outcome(other, command, publisher, marker)
-        against = find_gate_condition_of_review(requester, own, marker)
+        against = list_gate_conditions_of_review(requester, own, marker)
         if not command.probe:
             show_own_review_in_run(own, marker, publisher)
         marker = confirm_comment_marker_by_own_review(marker, own)

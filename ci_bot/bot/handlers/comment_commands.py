@@ -16,7 +16,7 @@ from ci_bot.bot.github import GitHub, Permission, PullRequest, Reaction, may_wri
 from ci_bot.bot.handlers.gate import (
     ApplyRequester,
     UnmetApplyCondition,
-    find_gate_condition_to_load,
+    list_gate_conditions_to_load,
     list_unmet_conditions_of_apply_gate,
 )
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
@@ -136,13 +136,13 @@ def _check_comment_command(
     if isinstance(line, comment_command.AcceptCommand):
         _check_accept_command(line, activity.author, pull, permission)
     if isinstance(line, comment_command.RestateCommand):
-        against = find_gate_condition_to_load(
+        against = list_gate_conditions_to_load(
             activity.author, permission, pull, (pull.head_sha,), what="a restatement"
         )
         if against:
             raise _make_refusal_error(against)
     if isinstance(line, comment_command.EstimateCommand):
-        against = find_gate_condition_to_load(
+        against = list_gate_conditions_to_load(
             activity.author, permission, pull, (pull.head_sha,), what="an estimate"
         )
         if against:
@@ -173,7 +173,7 @@ def _check_accept_command(
         near = " or ".join(f"`{name}`" for name in error.near)
         hint = f"Did you mean {near}?" if near else "The comment names the rules of its findings."
         raise BadInput(str(error), hint=hint, reason_code="unknown_rule") from None
-    against = find_gate_condition_to_load(
+    against = list_gate_conditions_to_load(
         author, permission, pull, (pull.head_sha,), what="an acceptance"
     )
     if against:

@@ -72,8 +72,8 @@ def _check_commit(context: HandlerContext) -> None:
 def _publish_doctor(document: DoctorDocument, context: HandlerContext, branch: str | None) -> int:
     publisher, settings = context.publisher, context.settings
     own = [
-        *check_variables_of_doctor_run(settings.inputs.worker_env, publisher.machine.environ),
-        *check_github_token_of_run(context.optional_github, settings, branch),
+        *list_variable_checks_of_doctor(settings.inputs.worker_env, publisher.machine.environ),
+        *list_token_checks_of_doctor(context.optional_github, settings, branch),
     ]
     document = document.model_copy(update={"checks": [*document.checks, *own]})
     document = publisher.redactor.redact_document(document)
@@ -106,7 +106,7 @@ def _annotate_doctor_checks(document: DoctorDocument, publisher: HandlerPublishe
         )
 
 
-def check_variables_of_doctor_run(
+def list_variable_checks_of_doctor(
     worker_env: str, environ: Mapping[str, str]
 ) -> Iterator[ProjectCheck]:
     """Yields checks about variables that `worker-env` names and this job does not have.
@@ -158,7 +158,7 @@ def _make_missing_variables_check(names: list[str], what: str, fix: str) -> Proj
     return ProjectCheck(name="variables", status="warn", message=f"{listed} {are} {what}", fix=fix)
 
 
-def check_github_token_of_run(
+def list_token_checks_of_doctor(
     github: GitHub | None, settings: ActionSettings, branch: str | None
 ) -> Iterator[ProjectCheck]:
     """Yields checks about the token's rights, as far as they are visible without writing."""

@@ -13,7 +13,8 @@ from ci_bot.bot.actions import EstimateCommand, activities
 from ci_bot.bot.handlers.gate import (
     UnmetApplyCondition,
     check_gate_is_met,
-    find_gate_condition_to_load,
+    list_gate_conditions_to_load,
+    make_gate_error,
 )
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.own_review import find_merge_commits
@@ -32,7 +33,7 @@ from ci_bot.bot.worker_client import (
     read_agreed_cost_for_request,
     request_estimate_from_worker,
 )
-from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, RequestRefused
+from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure, PlanId
 from ci_bot.protocol.messages import Owner
@@ -100,7 +101,7 @@ class EstimateHandler(Handler[activities.Estimate]):
             by, _ = read_command_for_handler(
                 activity.comment_id, activity.number, EstimateCommand, github
             )
-        against = find_gate_condition_to_load(
+        against = list_gate_conditions_to_load(
             by,
             github.get_permission(by),
             pull,
@@ -201,11 +202,7 @@ def refuse_estimate_in_comment(
     against: Sequence[UnmetApplyCondition], publisher: HandlerPublisher
 ) -> int:
     """Answers with the unmet conditions, changes nothing else, and returns the exit code."""
-    try:
-        check_gate_is_met(against)
-    except RequestRefused as error:
-        return report_estimate_failure(error, "probe", publisher)
-    raise AssertionError("nothing is against it")
+    return report_estimate_failure(make_gate_error(against), "probe", publisher)
 
 
 def _set_document_outputs(

@@ -1,7 +1,7 @@
 """Whether this person may apply this plan now: all unmet conditions, with their fixes. Pure.
 
 It is checked twice. `list_unmet_conditions_of_apply_gate` uses the comment's facts about the
-reviewed plan, before anything is loaded: it can only refuse. `find_gate_condition_of_review` uses
+reviewed plan, before anything is loaded: it can only refuse. `list_gate_conditions_of_review` uses
 the review of the apply's own run, and no plan is applied without it.
 """
 
@@ -72,14 +72,19 @@ def check_gate_is_met(against: Sequence[UnmetApplyCondition]) -> None:
         RequestRefused: a condition is not met; the message names all of them.
     """
     if against:
-        raise RequestRefused(
-            " ".join(item.message for item in against),
-            hint=" ".join(item.hint for item in against),
-            reason_code=against[0].reason_code,
-        )
+        raise make_gate_error(against)
 
 
-def find_gate_condition_to_load(
+def make_gate_error(against: Sequence[UnmetApplyCondition]) -> RequestRefused:
+    """Makes the error that names all of these conditions; the first one gives the reason code."""
+    return RequestRefused(
+        " ".join(item.message for item in against),
+        hint=" ".join(item.hint for item in against),
+        reason_code=against[0].reason_code,
+    )
+
+
+def list_gate_conditions_to_load(
     by: str, permission: Permission, pull: PullRequest, checked_out: tuple[str, ...], *, what: str
 ) -> list[UnmetApplyCondition]:
     """Lists what prevents loading a pull request beside an apply's credentials without an apply.
@@ -208,7 +213,7 @@ def _make_wrong_checkout_condition() -> UnmetApplyCondition:
     )
 
 
-def find_gate_condition_of_review(
+def list_gate_conditions_of_review(
     requester: ApplyRequester, own: Report, marker: Marker
 ) -> list[UnmetApplyCondition]:
     """Lists what prevents an apply, according to the review that its own run has made.

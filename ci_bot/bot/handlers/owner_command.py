@@ -12,7 +12,7 @@ from ci_bot.bot.handlers import review
 from ci_bot.bot.handlers.gate import (
     UnmetApplyCondition,
     check_gate_is_met,
-    find_gate_condition_to_load,
+    list_gate_conditions_to_load,
 )
 from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.handlers.pull_request_context import (
@@ -51,7 +51,7 @@ def read_owner_command(
     """
     pull = github.get_pull(activity.number, settle=True)
     by, command = read_command_for_handler(activity.comment_id, activity.number, kind, github)
-    unmet = find_gate_condition_to_load(
+    unmet = list_gate_conditions_to_load(
         by,
         github.get_permission(by),
         pull,

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         PolicyExposure,
         describe_stale_policy_exposures,
         list_names_exposed_by_policy,
-        quote_exposure,
         read_exposures_listed_by_policy,
     )
     from ci_bot.bot.policy.model_owners import (
@@ -75,7 +74,6 @@ __getattr__ = open_on_demand(
             "MOST_EXPOSURE_BYTES",
             "describe_stale_policy_exposures",
             "list_names_exposed_by_policy",
-            "quote_exposure",
             "read_exposures_listed_by_policy",
         ],
         "model_owners": [

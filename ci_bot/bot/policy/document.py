@@ -151,7 +151,7 @@ _Price = Annotated[
     WithJsonSchema({"type": "string", "pattern": f"^{PRICE}$", "examples": ["0.42 EUR"]}),
 ]
 
-StatementDeed = Literal["writes", "creates", "replaces", "alters", "drops", "grants", "describes"]
+StatementAction = Literal["writes", "creates", "replaces", "alters", "drops", "grants", "describes"]
 
 _Some = Field(min_length=1, max_length=500)
 # The brackets of a list with one item may be left out.
@@ -195,11 +195,12 @@ Targets = Annotated[
     _Words, Field(description="Tables that it may be done to, as in audit.*; part by part.")
 ]
 
-Deeds = Annotated[
-    list[StatementDeed],
+StatementActions = Annotated[
+    list[StatementAction],
     _Some,
     BeforeValidator(
-        _convert_policy_value_to_list, json_schema_input_type=StatementDeed | list[StatementDeed]
+        _convert_policy_value_to_list,
+        json_schema_input_type=StatementAction | list[StatementAction],
     ),
     Field(description="What may be done to them."),
 ]
@@ -322,7 +323,7 @@ class StatementEntry(PolicyEntry):
     """What SQL statements of models may do to objects that are not the environment's own."""
 
     target: Targets
-    does: Deeds = ["writes"]
+    does: StatementActions = ["writes"]
     models: Models | None = None
     reason: PolicyReason
 

@@ -17,6 +17,7 @@ from ci_bot.bot.policy.policy_file import (
     make_unfit_policy,
 )
 from ci_bot.protocol.review_inputs import ExposedModel
+from ci_bot.protocol.rules import quote_name
 from ci_bot.yaml_reader import UnfitYaml, read_plain_yaml
 
 MOST_EXPOSURE_BYTES = 1024 * 1024
@@ -59,12 +60,7 @@ class PolicyExposure:
     def owners(self) -> str:
         """The people to ask, in code marks."""
         named = [*(f"@{name}" for name in self.accounts), *self.contacts]
-        return " and ".join(quote_exposure(name) for name in named)
-
-
-def quote_exposure(text: str) -> str:
-    """Quotes a foreign name in code marks, which the name cannot end."""
-    return f"`{text.replace('`', chr(39))}`"
+        return " and ".join(quote_name(name) for name in named)
 
 
 def list_exposures_in_policy_entries(files: Sequence[PolicyFile]) -> list[PolicyExposure]:
@@ -109,7 +105,7 @@ def read_exposures_listed_by_policy(
     contents = read([entry.file or "" for entry in entries])
     for entry, content in zip(entries, contents, strict=True):
         if content is None:
-            fault = f"the repository has no file {quote_exposure(entry.file or '')}"
+            fault = f"the repository has no file {quote_name(entry.file or '')}"
             raise make_unfit_policy(entry.path, [(entry.line, fault)])
         found += _read_exposure_file(content, entry.file or "", entry)
     if len(found) > MOST_EXPOSURES:
@@ -190,7 +186,7 @@ def _make_listed_policy_exposure(
 ) -> PolicyExposure:
     wrong = [name for name in item.owner.github if not is_account_in_policy(name)]
     if wrong:
-        fault = f"{quote_exposure(wrong[0])} {NO_ACCOUNT}"
+        fault = f"{quote_name(wrong[0])} {NO_ACCOUNT}"
         raise make_unfit_policy(path, [(line, fault)])
     accounts = tuple(name.removeprefix("@") for name in item.owner.github)
     owners = () if accounts else tuple(entry.owner or ())
@@ -245,7 +241,7 @@ def describe_stale_policy_exposures(
         for name, columns in exposure.reads.items():
             answer = known.get(name)
             if answer is not None and (why := _find_mistake(answer, columns)):
-                faults.append(f"{quote_exposure(exposure.name)} ({exposure.source_position}) {why}")
+                faults.append(f"{quote_name(exposure.name)} ({exposure.source_position}) {why}")
     if not faults:
         return []
     shown = "; ".join(faults[:_MOST_SHOWN])
@@ -255,13 +251,13 @@ def describe_stale_policy_exposures(
 
 def _find_mistake(answer: ExposedModel, columns: ExposedColumns) -> str | None:
     if answer.model is None:
-        near = " or ".join(quote_exposure(name) for name in answer.near)
+        near = " or ".join(quote_name(name) for name in answer.near)
         if answer.several:
-            return f"reads {quote_exposure(answer.name)}, which may be {near}: write its schema"
+            return f"reads {quote_name(answer.name)}, which may be {near}: write its schema"
         hint = f" (did you mean {near}?)" if near else ""
-        return f"reads {quote_exposure(answer.name)}, which is no model of the project{hint}"
+        return f"reads {quote_name(answer.name)}, which is no model of the project{hint}"
     missing = [c for c in columns or () if answer.columns is not None and c not in answer.columns]
     if missing:
-        names = ", ".join(quote_exposure(name) for name in missing[:_MOST_SHOWN])
-        return f"reads {names}, which {quote_exposure(answer.model)} does not have"
+        names = ", ".join(quote_name(name) for name in missing[:_MOST_SHOWN])
+        return f"reads {names}, which {quote_name(answer.model)} does not have"
     return None

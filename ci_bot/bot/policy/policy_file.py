@@ -41,8 +41,6 @@ _EXPECTED = {
     "string_too_long": "at most {max_length} characters long",
 }
 
-_LISTS = ("severity", "ignore", "statements", "data_diff", "owners", "messages", "exposures")
-
 Problem = tuple[int, str]
 
 

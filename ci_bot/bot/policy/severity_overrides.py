@@ -25,7 +25,6 @@ from ci_bot.bot.policy.document import (
     StatementEntry,
     TrustEntry,
 )
-from ci_bot.bot.policy.exposures import quote_exposure
 from ci_bot.bot.policy.model_owners import (
     AcceptancesByOwners,
     FilesOfOwnedModels,
@@ -42,6 +41,7 @@ from ci_bot.bot.policy.policy import (
 from ci_bot.bot.policy.weighable_rules import CODE_ON_LOAD, PROTECTED, UNWEIGHED
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.review_report import Risk, Weighed
+from ci_bot.protocol.rules import quote_name
 
 _HEAVIEST_FIRST: tuple[Severity, ...] = get_args(Severity)
 _EVIDENCE_LENGTH = 4_000  # the contract's limit
@@ -333,14 +333,12 @@ def describe_trust_of_policy_entry(entry: TrustEntry) -> str:
 
 def describe_exposure_policy_entry(entry: ExposureEntry) -> str:
     """Says who reads which models, or which file lists such readers."""
-    owners = " and ".join(quote_exposure(name) for name in entry.owner or ())
+    owners = " and ".join(quote_name(name) for name in entry.owner or ())
     if entry.file is not None:
         clause = f", and asks {owners} where it names nobody on GitHub" if owners else ""
-        return f"{quote_exposure(entry.file)} lists readers outside of the project{clause}"
+        return f"{quote_name(entry.file)} lists readers outside of the project{clause}"
     models = list_names_in_policy_entry(entry.reads)
-    return (
-        f"{quote_exposure(entry.name or '')} of {owners} reads {models} from outside of the project"
-    )
+    return f"{quote_name(entry.name or '')} of {owners} reads {models} from outside of the project"
 
 
 def describe_authors_trusted_by_policy(authors: ChangeAuthors) -> str:

@@ -15,6 +15,7 @@ from ci_bot.protocol import cost
 from ci_bot.protocol.plan import Decision, LintCheck, ShortWindow, TestsCheck, WindowCause
 from ci_bot.protocol.plan_identity import OptionName, PlanOption
 from ci_bot.protocol.reasons import OF_THE_BOT
+from ci_bot.protocol.rules import quote_name
 
 duration = cost.format_duration
 executor_time = cost.format_executor_time
@@ -123,6 +124,11 @@ def and_more(items: Sequence[object], shown: int, more: int = 0) -> str:
     """
     rest = max(len(items) - shown, 0) + more
     return f" and {format_number(rest)} more" if rest else ""
+
+
+def format_optional_count(value: int | None) -> str:
+    """Formats a count; a dash, never 0, if it is unknown."""
+    return "–" if value is None else format_number(value)
 
 
 def format_count(value: int, noun: str) -> str:
@@ -360,11 +366,6 @@ def list_names(names: Sequence[str], shown: int = _NAMED) -> str:
     if more > 0:
         return f"{', '.join(spans)} and {format_number(more)} more"
     return " and ".join(spans) if len(spans) <= _NAMED else ", ".join(spans)
-
-
-def quote_name(name: str) -> str:
-    """Returns the name between backticks; a backtick in the name becomes an apostrophe."""
-    return f"`{name.replace('`', chr(39))}`"
 
 
 CheckResult = Literal["ok", "warn", "fail", "not_run"]

@@ -329,7 +329,7 @@ def supervise_sandboxed_process(
 
     Raises:
         OSError: It could not be started.
-        Cancelled: `watch.cancel` was set before the start.
+        RunCancelled: `watch.cancel` was set before the start.
     """
     end_early_worker()
     known_before = frozenset(

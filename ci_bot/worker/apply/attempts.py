@@ -187,7 +187,7 @@ class ApplyAttempts:
             part=part,
         )
         plan = make_evaluatable_plan(planned.plan, self._context.state_reader)
-        evaluator.evaluate(plan, circuit_breaker=self._hold.must_stop)
+        evaluator.evaluate(plan, circuit_breaker=self._hold.confirm_must_stop)
 
     def _measure_seconds_since(self, begun: float) -> float:
         return round(self._clock.now() - begun, 3)

@@ -161,21 +161,19 @@ def _keep_first_observation_of_apply(
     before: LedgerRow, found: list[LedgerObject]
 ) -> list[LedgerObject]:
     """Keeps objects that an earlier apply created as ours, although they exist by now."""
-    known = {_list_tables_of_applied_snapshot(item): item.existed for item in before.objects}
+    known = {_make_key_of_ledger_object(item): item.existed for item in before.objects}
     kept = [
         item.model_copy(
-            update={"existed": known.get(_list_tables_of_applied_snapshot(item), item.existed)}
+            update={"existed": known.get(_make_key_of_ledger_object(item), item.existed)}
         )
         for item in found
     ]
-    seen = {_list_tables_of_applied_snapshot(item) for item in kept}
+    seen = {_make_key_of_ledger_object(item) for item in kept}
     # Objects of an earlier plan that this one no longer has must still be found by a cleanup.
-    return kept + [
-        item for item in before.objects if _list_tables_of_applied_snapshot(item) not in seen
-    ]
+    return kept + [item for item in before.objects if _make_key_of_ledger_object(item) not in seen]
 
 
-def _list_tables_of_applied_snapshot(item: LedgerObject) -> tuple[str, str, str, str]:
+def _make_key_of_ledger_object(item: LedgerObject) -> tuple[str, str, str, str]:
     return item.kind, item.catalog, item.db, item.name
 
 

@@ -78,7 +78,7 @@ def check_statement_effects_of_plan(
     A statement that prod's version of the project executes already is not new.
 
     Raises:
-        Refused: names the first such statement with its model, slot, kind and target.
+        RequestRefused: names the first such statement with its model, slot, kind and target.
     """
     for item in judge_statement_effects_of_plan(context, planned):
         if item.severity == "blocker" and not item.in_prod:

@@ -109,7 +109,7 @@ class LeaseHold:
         """Whether the work has to end: the run was stopped, or its lease ended."""
         return self._stopped() or self.end_reason is not None
 
-    def must_stop(self) -> bool:
+    def confirm_must_stop(self) -> bool:
         """Whether the work has to end; asks the server, too, whether the lease is still ours."""
         return self.should_stop() or (self._lease is not None and not self._lease.confirm_lease())
 
@@ -119,7 +119,7 @@ class LeaseHold:
         Raises:
             CircuitBreakerError: the work has to end.
         """
-        if self.must_stop():
+        if self.confirm_must_stop():
             raise CircuitBreakerError
 
     @contextmanager

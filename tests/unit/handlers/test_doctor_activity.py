@@ -12,7 +12,7 @@ import pytest
 from ci_bot.bot.actions.activities import Doctor
 from ci_bot.bot.actions.inputs import ActionInputs, ActionSettings
 from ci_bot.bot.actions.workflow_commands import ActionStepOutputs, ActionStepSummary
-from ci_bot.bot.handlers.doctor import DoctorHandler, check_variables_of_doctor_run
+from ci_bot.bot.handlers.doctor import DoctorHandler, list_variable_checks_of_doctor
 from ci_bot.bot.handlers.handler import HandlerContext
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.errors import BadInput, BotError, RequestRefused
@@ -183,5 +183,5 @@ def test_doctor__loads_no_commit_but_that_of_its_workflow(tmp_path: Path) -> Non
 def test_variables__say_what_has_no_value(
     worker_env: str, environ: dict[str, str], told: str
 ) -> None:
-    (check,) = check_variables_of_doctor_run(worker_env, environ)
+    (check,) = list_variable_checks_of_doctor(worker_env, environ)
     assert f"{check.status}: {check.message}".startswith(told)

@@ -13,8 +13,8 @@ from ci_bot.bot.actions.comment_command import ApplyCommand
 from ci_bot.bot.github.port import Permission, PullRequest
 from ci_bot.bot.handlers.gate import (
     ApplyRequester,
-    find_gate_condition_of_review,
-    find_gate_condition_to_load,
+    list_gate_conditions_of_review,
+    list_gate_conditions_to_load,
     list_unmet_conditions_of_apply_gate,
 )
 from ci_bot.protocol.comment import Marker
@@ -160,20 +160,20 @@ def test_gate__a_no_go_of_this_runs_own_review_counts_whatever_the_comment_says(
 ) -> None:
     own = make_report(plan_id=PLAN, decision="no_go")
 
-    (found,) = find_gate_condition_of_review(REQUEST, own, marker(decision=said))
+    (found,) = list_gate_conditions_of_review(REQUEST, own, marker(decision=said))
 
     assert found.reason_code == "no_go"
     assert "The comment says otherwise" in found.message
     assert f'`/sqlmesh apply {PLAN[:12]} --override "reason"`' in found.hint
-    assert find_gate_condition_of_review(asking(override=""), own, marker(decision=said))
+    assert list_gate_conditions_of_review(asking(override=""), own, marker(decision=said))
     # Who gives a reason has been asked for maintain access before anything was planned.
     overridden = asking("maintain", override="the blocker is known")
-    assert find_gate_condition_of_review(overridden, own, marker(decision=said)) == []
+    assert list_gate_conditions_of_review(overridden, own, marker(decision=said)) == []
 
 
 @pytest.mark.parametrize("decision", ["go", "review", "no_changes"])
 def test_gate__this_runs_own_review_lets_through_what_is_no_no_go(decision: Any) -> None:
-    assert find_gate_condition_of_review(REQUEST, make_report(decision=decision), MARKER) == []
+    assert list_gate_conditions_of_review(REQUEST, make_report(decision=decision), MARKER) == []
 
 
 @settings(deadline=None)
@@ -226,7 +226,7 @@ def test_gate__opens_for_nobody_whom_a_condition_stops(
 def test_person__who_accepts_or_estimates_needs_what_an_apply_needs(
     request_: ApplyRequester, pull: PullRequest, expected: list[str]
 ) -> None:
-    against = find_gate_condition_to_load(
+    against = list_gate_conditions_to_load(
         request_.by, request_.permission, pull, request_.checked_out, what="an estimate"
     )
     assert [item.reason_code for item in against] == expected

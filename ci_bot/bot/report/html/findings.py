@@ -10,7 +10,7 @@ from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.model import policy_words
 from ci_bot.bot.report.model.context import CommentLinks, CommentViewContext
-from ci_bot.bot.report.model.risk_groups import group_risks
+from ci_bot.bot.report.model.risk_groups import group_risks, sort_findings_by_weight
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.plan import SEVERITIES
@@ -135,11 +135,6 @@ def make_findings_section(sources: HtmlReportSources) -> list[PageItem]:
     if not groups:
         parts = [*cells.make_prose_part(SENTENCES.no_problem), *parts]
     return cells.make_section_part("findings", "Findings", parts, len(groups))
-
-
-def sort_findings_by_weight(risks: Iterable[Risk]) -> list[Risk]:
-    """Sorts risks, the heaviest first."""
-    return sorted(risks, key=lambda r: (SEVERITIES.index(r.severity), r.rule, r.model or ""))
 
 
 def _make_row_of_finding_group(group: Sequence[Risk], sources: HtmlReportSources) -> list[object]:

@@ -315,7 +315,7 @@ def _describe_next_step(
 def _describe_next_of_review(view: ReviewView, context: CommentViewContext) -> tuple[str, str]:
     report = view.report
     if report.failure is not None:
-        return ("" if view.findings.tells_hint else report.failure.hint or ""), ""
+        return ("" if view.findings.repeats_hint else report.failure.hint or ""), ""
     if report.decision == "no_go":
         return "Fix these and push; the comment follows.", ""
     if not report.appliable:

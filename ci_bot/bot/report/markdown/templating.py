@@ -38,11 +38,6 @@ def link_own_words(label: str, url: str | None) -> SafeMarkdown:
     return markdown_text.make_link(SafeMarkdown(label), url)
 
 
-def format_optional_count(value: int | None) -> SafeMarkdown:
-    """Formats a count; a dash, never 0, if it is unknown."""
-    return SafeMarkdown("–" if value is None else words.format_number(value))
-
-
 def keep_first_lines(text: str, limit: int | None) -> str:
     """Returns the first lines of a long message, or all without a limit; still untrusted."""
     lines = text.strip().splitlines()
@@ -155,7 +150,7 @@ SHORTENERS: dict[str, Callable[..., str]] = {
 
 WORDS: dict[str, Callable[..., SafeMarkdown]] = {
     "linked": link_own_words,
-    "maybe": format_optional_count,
+    "maybe": _trust_own_words(words.format_optional_count),
     "money": _trust_own_words(words.format_money),
     "number": _trust_own_words(words.format_number),
     "count": _trust_own_words(words.format_count),

@@ -9,7 +9,7 @@ from typing import Literal
 from ci_bot.bot.report.markdown_text import SafeMarkdown
 from ci_bot.bot.report.model import sentences
 from ci_bot.bot.report.model.sentences import Data, DiffView
-from ci_bot.bot.report.model.view import take_first_lines_of_failure_view
+from ci_bot.bot.report.model.view import take_first_lines_of_failure
 from ci_bot.protocol.apply_report import (
     AppliedModel,
     ApplyDocument,
@@ -223,7 +223,7 @@ class ApplyView:
 
     @property
     def failure_head(self) -> tuple[str, int]:
-        return take_first_lines_of_failure_view(self.doc.failure)
+        return take_first_lines_of_failure(self.doc.failure)
 
     @cached_property
     def failed_audit(self) -> FailedModelAuditView | None:
@@ -237,7 +237,7 @@ class ApplyView:
         return found[0] if found and self.doc.failure is not None else None
 
     @property
-    def is_told_by_audit(self) -> bool:
+    def is_explained_by_audit(self) -> bool:
         """Whether SQLMesh's message says only which audits failed."""
         text, more = self.failure_head
         return self.failed_audit is not None and not more and text.startswith("Audits failed:")

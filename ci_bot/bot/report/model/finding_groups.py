@@ -10,8 +10,8 @@ from functools import cached_property
 
 from ci_bot.bot.report.markdown_text import SafeMarkdown
 from ci_bot.bot.report.model.headline import HeadlineView, Subject
-from ci_bot.bot.report.model.risk_groups import group_risks
-from ci_bot.protocol.plan import SEVERITIES, Change, Severity
+from ci_bot.bot.report.model.risk_groups import group_risks, sort_findings_by_weight
+from ci_bot.protocol.plan import Change, Severity
 from ci_bot.protocol.review_report import Report, Risk
 from ci_bot.protocol.rules import RULES
 
@@ -116,7 +116,7 @@ def _get_location(risk: Risk) -> tuple[str | None, str | None]:
 def list_fix_views(blockers: Sequence[Risk], report: Report) -> list[BlockerFixView]:
     """Groups the blockers by cause: leaked credentials first, then the largest group."""
     groups: dict[object, list[Risk]] = {}
-    causes = _BlockerCausesOfView(report, blockers)
+    causes = _BlockerCauses(report, blockers)
     for risk in blockers:
         groups.setdefault(causes.find_cause(risk), []).append(risk)
     found = [_make_fix_view(group) for group in groups.values()]
@@ -129,7 +129,7 @@ def _make_fix_view(group: Sequence[Risk]) -> BlockerFixView:
     return BlockerFixView(first, tuple(rest))
 
 
-class _BlockerCausesOfView:
+class _BlockerCauses:
     """The causes of blockers: what disappears, as (model, name), a column or a whole model."""
 
     def __init__(self, report: Report, blockers: Iterable[Risk]) -> None:
@@ -196,7 +196,6 @@ TOP_FIXES = 8
 TOP_POINTS = 3
 _LARGE_FILES = "large files"
 _NOT_CHECKED = "R10-not-checked"
-_WEIGHT = {name: index for index, name in enumerate(SEVERITIES)}
 _HEAVY: tuple[Severity, ...] = ("blocker", "high", "medium")
 
 _POINTS: dict[str, tuple[Severity, ...]] = {
@@ -241,7 +240,7 @@ class FindingPointView:
     @property
     def sentence(self) -> str:
         """What was found, without the model or the file that it is about."""
-        return describe_finding_in_view(self.risk)
+        return describe_finding(self.risk)
 
     @property
     def other_readers(self) -> list[str]:
@@ -254,10 +253,10 @@ class FindingPointView:
     @property
     def is_alike(self) -> bool:
         """Whether the same sentence is true for every place."""
-        return len({describe_finding_in_view(risk) for risk in self.risks}) == 1
+        return len({describe_finding(risk) for risk in self.risks}) == 1
 
 
-def describe_finding_in_view(risk: Risk) -> str:
+def describe_finding(risk: Risk) -> str:
     """Describes a finding without its model or file in front."""
     return risk.evidence.removeprefix(f"`{risk.model or risk.path}` ")
 
@@ -276,16 +275,12 @@ class ReportFindingsView:
     @cached_property
     def ordered_risks(self) -> list[Risk]:
         """All of them, heaviest first."""
-
-        def get_weight(risk: Risk) -> tuple[int, str, str]:
-            return _WEIGHT[risk.severity], risk.rule, risk.model or ""
-
-        return sorted(self.report.risks, key=get_weight)
+        return sort_findings_by_weight(self.report.risks)
 
     @cached_property
     def listed_risks(self) -> list[Risk]:
         """All except what was not checked, which is no finding about the change."""
-        return [risk for risk in self.ordered_risks if not _is_one_word(risk)]
+        return [risk for risk in self.ordered_risks if not _is_on_not_checked_line(risk)]
 
     @cached_property
     def fixes(self) -> list[BlockerFixView]:
@@ -299,12 +294,12 @@ class ReportFindingsView:
         return self.fixes[:TOP_FIXES]
 
     @property
-    def tells_failure(self) -> bool:
+    def explains_failure(self) -> bool:
         """Whether one of the things to fix explains why there is no plan."""
         return any(fix.explains_failure for fix in self.top_fixes)
 
     @property
-    def tells_hint(self) -> bool:
+    def repeats_hint(self) -> bool:
         """Whether one of them says the same as the failure's hint."""
         hint = self.report.failure.hint if self.report.failure else None
         return any(hint == risk.clears_when for fix in self.top_fixes for risk in fix.risks[:1])
@@ -373,14 +368,14 @@ class ReportFindingsView:
     def _is_open(self, risk: Risk) -> bool:
         fact = risk.rule in _FACTS and not risk.weighed and risk.severity in ("low", "info")
         fact |= risk.rule == BASE_BROKEN and bool(self.report.base_failures)
-        return not (fact or _is_one_word(risk) or id(risk) in self._headline_ids)
+        return not (fact or _is_on_not_checked_line(risk) or id(risk) in self._headline_ids)
 
 
 def _group_finding_point_views(risks: Sequence[Risk]) -> list[FindingPointView]:
     return [FindingPointView(group) for group in group_risks(risks)]
 
 
-def _is_one_word(risk: Risk) -> bool:
+def _is_on_not_checked_line(risk: Risk) -> bool:
     """Whether the line about what was not checked says all of it; that line does not name files."""
     return _is_gap_in_view(risk) and risk.subject != _LARGE_FILES
 

@@ -10,12 +10,12 @@ from typing import Literal
 from ci_bot.bot.report import words
 from ci_bot.bot.report.model.changed_rows import read_past_numbers
 from ci_bot.bot.report.model.sentences import SENTENCES, describe_past_numbers
-from ci_bot.bot.report.words import list_names, quote_name
+from ci_bot.bot.report.words import list_names
 from ci_bot.protocol.plan import Change, ColumnChange, sum_planned_work
 from ci_bot.protocol.reasons import OF_THE_WORKER
 from ci_bot.protocol.review_inputs import ProdRestatement, describe_range_of_restatement_document
 from ci_bot.protocol.review_report import Report
-from ci_bot.protocol.rules import RULES
+from ci_bot.protocol.rules import RULES, quote_name
 
 _WITH_BASE = "so this compares with the base branch"
 

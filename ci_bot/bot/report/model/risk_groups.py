@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ci_bot.protocol.plan import SEVERITIES
 from ci_bot.protocol.review_report import FindingGroup, FoundAt, Risk
 
 # Two leaked keys are two things to revoke, and two gaps are two things that nobody has checked.
@@ -24,6 +25,13 @@ EACH_ALONE = frozenset(
         "rule-crashed",
     }
 )
+
+
+def sort_findings_by_weight(risks: Iterable[Risk]) -> list[Risk]:
+    """Sorts findings, the heaviest first, then by rule and model."""
+    return sorted(
+        risks, key=lambda risk: (SEVERITIES.index(risk.severity), risk.rule, risk.model or "")
+    )
 
 
 def group_risks(risks: Iterable[Risk]) -> list[tuple[Risk, ...]]:

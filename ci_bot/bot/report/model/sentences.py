@@ -19,10 +19,11 @@ from typing import Any, Literal
 from ci_bot.bot.report import words
 from ci_bot.bot.report.markdown_text import SafeMarkdown, make_code_span, make_table_cell
 from ci_bot.bot.report.model.changed_rows import read_past_numbers
-from ci_bot.bot.report.words import list_names, quote_name
+from ci_bot.bot.report.words import list_names
 from ci_bot.protocol.apply_report import AppliedModel, ColumnMatch, ModelAudit, Profile, TableDiff
 from ci_bot.protocol.cost import count_days_between
 from ci_bot.protocol.review_report import ChangedRows, PastNumbers, Report
+from ci_bot.protocol.rules import quote_name
 
 
 @dataclass(frozen=True)
@@ -366,9 +367,8 @@ def render_row_bar(diff: DiffView) -> SafeMarkdown:
     """Renders a bar of the rows that changed, with how many there are, how many gone and new."""
     if diff.state == "empty":
         return SafeMarkdown(SENTENCES.no_rows)
-    counts = (
-        f"{_format_number_or_dash(diff.only_prod)} gone, {_format_number_or_dash(diff.only_pr)} new"
-    )
+    gone, new = map(words.format_optional_count, (diff.only_prod, diff.only_pr))
+    counts = f"{gone} gone, {new} new"
     total = "–" if diff.rows_pr is None else words.format_count(diff.rows_pr, "row")
     of = "<br>of" if diff.changed_share else " of"
     return SafeMarkdown(f"{_render_bar(diff)}{of} {total}<br>{counts}")
@@ -387,10 +387,6 @@ def _render_bar(diff: DiffView) -> str:
         bar = f"▏{bar[1:]}"
     shown = words.format_percent(share).replace(" ", "\u00a0")
     return f"`{bar}` {shown}"
-
-
-def _format_number_or_dash(value: int | None) -> str:
-    return "–" if value is None else words.format_number(value)
 
 
 def _describe_compared_days(days: tuple[int, int] | None) -> str:

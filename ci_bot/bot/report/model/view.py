@@ -52,7 +52,7 @@ _CATEGORY_ORDER = {
 }
 
 
-def take_first_lines_of_failure_view(failure: Failure | None) -> tuple[str, int]:
+def take_first_lines_of_failure(failure: Failure | None) -> tuple[str, int]:
     """Returns the first lines of a failure's message, and the number of the other lines."""
     lines = failure.message.strip().splitlines() if failure else []
     return "\n".join(lines[:FAILURE_LINES]), max(len(lines) - FAILURE_LINES, 0)
@@ -362,10 +362,10 @@ class ReviewView(PlannedWorkView):
     @property
     def base_head(self) -> str:
         """The first lines of the message that says why the base branch cannot be loaded."""
-        text, _ = take_first_lines_of_failure_view(next(iter(self.report.base_failures), None))
+        text, _ = take_first_lines_of_failure(next(iter(self.report.base_failures), None))
         return text
 
     @property
     def failure_head(self) -> tuple[str, int]:
         """Returns the first lines of a failure's message, and the number of the other lines."""
-        return take_first_lines_of_failure_view(self.report.failure)
+        return take_first_lines_of_failure(self.report.failure)
