@@ -213,7 +213,7 @@ def perform_request(
         from ci_bot.worker.review import review_plan
 
         # No code of the project runs before this line or beside the scan.
-        channel.wait_for_second(_PROBABLE)
+        channel.wait_for_process_beside(_PROBABLE)
     imports.add_search_paths_of_worker(request.workplace.python_path)
     sqlmesh_compat.guard_sqlmesh_macro_evaluation()
     sqlmesh_compat.skip_sqlmesh_cache_writes(

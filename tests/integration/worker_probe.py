@@ -224,7 +224,7 @@ def devour(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
 
 def fill_disk(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     """Writes on and on, and removes what it writes: only the disk knows how much there is."""
-    channel.wait_for_second()
+    channel.wait_for_process_beside()
     kept = []
     for number in range(200):
         path = Path(request.workplace.scratch_dir, str(number))
@@ -295,7 +295,7 @@ def cache(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
 def first_of_two(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     """Waits for the process beside this one, and says whether that had ended."""
     time.sleep(0.2)
-    channel.wait_for_second()
+    channel.wait_for_process_beside()
     ended = Path(request.workplace.scratch_dir, "second").exists()
     found(request, {"ended": ended, "bounds": list(resource.getrlimit(resource.RLIMIT_CPU))})
     answer(channel, request)
@@ -307,7 +307,7 @@ def first_that_dies(channel: WorkerChannelToBot, request: CleanupRequest) -> Non
 
 
 def first_that_never_ends(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
-    channel.wait_for_second()
+    channel.wait_for_process_beside()
     _for_ever()
 
 

@@ -28,9 +28,9 @@ from typing import Any
 
 PIP = (sys.executable, "-I", "-X", "utf8", "-m", "pip")
 QUIET = (
-    *("--no-input", "--disable-pip-version-check", "--no-color", "--progress-bar=off"),
-    *("--no-cache-dir", "--quiet"),
-)
+    "--no-input", "--disable-pip-version-check", "--no-color", "--progress-bar=off",
+    "--no-cache-dir", "--quiet",
+)  # fmt: skip
 OPTIONS = (*QUIET, "--only-binary=:all:")
 INDEX_OPTIONS = ("-i", "--index-url", "--extra-index-url", "--no-index", "--trusted-host", "--pre")
 LINK_OPTIONS = ("-f", "--find-links")

@@ -38,9 +38,9 @@ _LARGEST = 1_000_000
 _MOST_FILES = 20
 _INCLUDE = re.compile(r"(?:-r|-c|--requirement|--constraint)(?:\s+|=)?(?P<file>\S+)")
 _REFUSED_OPTIONS = (
-    *("-e", "--editable", "--no-binary", "--global-option", "--install-option"),
-    *("--config-settings", "--build-option"),
-)
+    "-e", "--editable", "--no-binary", "--global-option", "--install-option",
+    "--config-settings", "--build-option",
+)  # fmt: skip
 _SOURCE = re.compile(
     r"(?:^|[\s@])(?:git|hg|svn|bzr)\+|(?:^|@\s*)(?:file:|\.{1,2}/|/)", re.IGNORECASE
 )

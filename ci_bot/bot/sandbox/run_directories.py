@@ -256,7 +256,7 @@ class SandboxWorkspace:
             linked_to=None if self.repository == self.checkout else str(self.checkout),
         )
 
-    def list_private_directories(self) -> PrivateDirectories:
+    def make_private_directories(self) -> PrivateDirectories:
         """Returns what its directories are called in texts for people.
 
         On a laptop the repository is the user's own, and its path says more than a dot.

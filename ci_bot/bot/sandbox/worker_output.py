@@ -67,9 +67,7 @@ class SandboxedLogReader:
 
     def _split_lines(self, text: str) -> list[str]:
         done: list[str] = []
-        for piece in (
-            text.splitlines(keepends=True) if "\n" not in text else _split_sandboxed_log_text(text)
-        ):
+        for piece in _split_sandboxed_log_text(text):
             self._hold_piece(piece.rstrip("\n"))
             if piece.endswith("\n"):
                 done.append(self._take_line())

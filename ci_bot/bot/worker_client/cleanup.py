@@ -231,7 +231,7 @@ class EnvironmentSweptByWorker:
         }
 
 
-def sort_environments_for_worker_sweep(
+def judge_environments_for_worker_sweep(
     found: Iterable[FoundEnvironment], options: WorkerSweepOptions, ask_states: AskStates
 ) -> list[EnvironmentSweptByWorker]:
     """Judges each environment; asks GitHub once, and only about those that may be removed."""
@@ -355,7 +355,7 @@ def request_sweep_from_worker(
         raise _make_error_of_failure(listed)
     ours = [item for item in listed.environments if item.owner in (None, options.owner)]
     others = len(listed.environments) - len(ours)
-    rows = sort_environments_for_worker_sweep(ours, options, ask_states)
+    rows = judge_environments_for_worker_sweep(ours, options, ask_states)
     for row in rows:
         if row.was_missed:
             on_rescue(row)

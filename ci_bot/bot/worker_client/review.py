@@ -306,7 +306,7 @@ def _build_report(
         cut=[],
         changes=facts.changes,
         backfill=facts.backfill,
-        # In a large project both lists are long, and nearly always the same.
+        # Nearly always the same, so in a large project one long list is kept instead of two.
         work=facts.backfill if facts.work == facts.backfill else facts.work,
         restatements=facts.restatements,
         prod_restatements=facts.prod_restatements,

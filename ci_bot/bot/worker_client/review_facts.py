@@ -304,7 +304,7 @@ class ReviewFactsQuestion:
             plan_without_prod=plan_without_prod,
             execution_time=options.execution_time,
             executor_hour_price=options.executor_hour_price,
-            scopes=self.team.list_scopes,
+            scopes=self.team.scopes,
             exposed=list_names_exposed_by_policy(self.team.policy.exposures),
             known_files=self._read_known_files() if baseline == "state" else [],
             personal_schemas=self.team.personal_schemas,

@@ -214,7 +214,7 @@ def _list_origins(
 def _list_too_large_files(files: Iterable[GitFile], sizes: dict[str, int]) -> list[str]:
     left = MOST_BYTES
     found: list[str] = []
-    weighed = [(_count_bytes_of_changed_file(file, sizes), file.path) for file in files]
+    weighed = [(_list_sizes_of_changed_file(file, sizes), file.path) for file in files]
     for weights, path in sorted(weighed, key=lambda item: sum(item[0])):
         left -= sum(weights)
         if max(weights, default=0) > LARGEST_FILE_BYTES or left < 0:
@@ -222,7 +222,7 @@ def _list_too_large_files(files: Iterable[GitFile], sizes: dict[str, int]) -> li
     return sorted(found)
 
 
-def _count_bytes_of_changed_file(file: GitFile, sizes: dict[str, int]) -> list[int]:
+def _list_sizes_of_changed_file(file: GitFile, sizes: dict[str, int]) -> list[int]:
     return [sizes.get(blob.id, 0) for blob in _list_sides_of_file(file)]
 
 

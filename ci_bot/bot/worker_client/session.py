@@ -92,7 +92,7 @@ def open_worker_client(
             channel_directory=workspace.channel,
             search_path=(str(Path(__file__).parents[3]),),
             identity=identity,
-            places=workspace.list_private_directories(),
+            places=workspace.make_private_directories(),
             in_container=identity is not None,
             guarded=(*DOCKER_SOCKETS, *list_command_files_beside_worker(machine.environ)),
         )

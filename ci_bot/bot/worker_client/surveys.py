@@ -235,10 +235,10 @@ def _list_unowned_environments(
 ) -> Iterator[UnownedEnvironment]:
     from ci_bot.bot.worker_client.cleanup import (
         WorkerSweepOptions,
-        sort_environments_for_worker_sweep,
+        judge_environments_for_worker_sweep,
     )
 
-    rows: list[EnvironmentSweptByWorker] = sort_environments_for_worker_sweep(
+    rows: list[EnvironmentSweptByWorker] = judge_environments_for_worker_sweep(
         found,
         WorkerSweepOptions(owner=options.owner, environment_prefix=options.environment_prefix),
         ask_states,

@@ -109,7 +109,7 @@ def find_owners_of_requested_models(
     paths = {change.model: change.path for change in facts.changes if change.model in acceptable}
     restated = {item.recorded.model: item.path for item in facts.prod_restatements}
     found = []
-    for model, path in [*{**restated, **paths}.items()][:MOST_MODELS_WITH_OWNERS]:
+    for model, path in list((restated | paths).items())[:MOST_MODELS_WITH_OWNERS]:
         known = path if weighing.files.has_proof_for(model, path) else None
         owned = find_ownership_by_policy(
             weighing.policy, weighing.matches, model, known, codeowners
@@ -186,7 +186,7 @@ class RequestedTeamPolicy:
     today: date = date.min
 
     @property
-    def list_scopes(self) -> list[ModelScope]:
+    def scopes(self) -> list[ModelScope]:
         """The scopes to ask SQLMesh about: those that count first."""
         proposed = self.proposed.list_scopes() if self.proposed else []
         own = self.policy.list_scopes()
@@ -203,9 +203,7 @@ class RequestedTeamPolicy:
             UnfitPolicy: with its line.
         """
         # The pull request can only fix what it proposes itself.
-        check_selections_answered_by_worker(
-            self.proposed or self.policy, self.list_scopes, facts.scoped
-        )
+        check_selections_answered_by_worker(self.proposed or self.policy, self.scopes, facts.scoped)
 
     def make_weighing(
         self, facts: ReviewFacts, git: GitRepository, changed: RequestedFileChanges | None

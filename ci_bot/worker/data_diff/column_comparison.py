@@ -17,9 +17,9 @@ from ci_bot.protocol.apply_report import Profile, SchemaDifference
 from ci_bot.worker.data_diff.spec import DiffedSparkType, parse_diffed_spark_type
 from ci_bot.worker.runtime import quote_spark_identifier
 
+# Whole numbers, and the digits that Spark gives each as a decimal.
 _WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 
-"""Whole numbers, and the digits that Spark gives each as a decimal."""
 
 _FLOATING = frozenset({"float", "double"})
 

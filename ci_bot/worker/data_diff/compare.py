@@ -39,8 +39,8 @@ from ci_bot.worker.data_diff.spec import (
 from ci_bot.worker.runtime import quote_spark_identifier
 
 TimeSource = Callable[[], float]
+# Characters of a sentence that lists columns; the contract allows 4,000.
 _LINE = 1_000
-"""Characters of a sentence that lists columns; the contract allows 4,000."""
 
 
 def diff_tables(

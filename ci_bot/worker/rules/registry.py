@@ -21,27 +21,27 @@ ChangeRule = Callable[[ModelPair, RuleInputs], Iterator[RuleObservation]]
 NewModelRule = Callable[["Model", RuleInputs], Iterator[RuleObservation]]
 ProjectRule = Callable[[RuleInputs], Iterator[RuleObservation]]
 
+# A model before and after the change.
 on_change: RuleRegistry[ChangeRule] = RuleRegistry()
-"""A model before and after the change."""
 
+# A model that prod does not have.
 on_new_model: RuleRegistry[NewModelRule] = RuleRegistry()
-"""A model that prod does not have."""
 
+# Both versions of one file and nothing else, so a process that has loaded nothing can run it. It is
+# run for each file alone: if one file makes it fail, the others are still checked.
 on_file: RuleRegistry[ProjectRule] = RuleRegistry()
-"""Both versions of one file and nothing else, so a process that has loaded nothing can run it. It
-is run for each file alone: if one file makes it fail, the others are still checked."""
 
+# Files; it finds more if the models are loaded.
 on_file_and_models: RuleRegistry[ProjectRule] = RuleRegistry()
-"""Files; it finds more if the models are loaded."""
 
+# Statements as files contain them. The plan's judgement of the same statements is more exact, if it
+# can be trusted.
 on_written_statement: RuleRegistry[ProjectRule] = RuleRegistry()
-"""Statements as files contain them. The plan's judgement of the same statements is more exact, if
-it can be trusted."""
 
+# The plan's statements. If it failed silently, a statement that writes prod could pass.
 on_statement: RuleRegistry[ProjectRule] = RuleRegistry()
-"""The plan's statements. If it failed silently, a statement that writes prod could pass."""
 
+# Facts that only a loaded project has.
 on_project: RuleRegistry[ProjectRule] = RuleRegistry()
-"""Facts that only a loaded project has."""
 
 CRASHED = find_rule("rule-crashed")

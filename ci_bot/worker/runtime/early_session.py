@@ -33,8 +33,8 @@ _PARSED = ("DROP VIEW a.b", "SHOW TABLES IN a.b", "SELECT COUNT(*) AS n FROM a.b
 # Settings with which Spark writes or sends the fact that it starts.
 _REPORTS = ("spark.eventLog.enabled", "spark.extraListeners", "spark.plugins")
 
+# The environment and the working directory, which a JVM inherits.
 Surroundings = tuple[Mapping[str, str], str]
-"""The environment and the working directory, which a JVM inherits."""
 
 
 def read_surroundings() -> Surroundings:

@@ -162,7 +162,7 @@ def _import_with_late_validators(module: ModuleType, run: Callable[[ModuleType],
     module.PydanticModel.model_config["defer_build"] = True
 
 
-def _run_with_late_requests(module: ModuleType, run: Callable[[ModuleType], None]) -> None:
+def _import_with_late_requests(module: ModuleType, run: Callable[[ModuleType], None]) -> None:
     name = "requests"
     if name in sys.modules:
         run(module)
@@ -175,16 +175,16 @@ def _run_with_late_requests(module: ModuleType, run: Callable[[ModuleType], None
         late.give_way()
 
 
-def _run_with_quick_dates(module: Any, run: Callable[[ModuleType], None]) -> None:
+def _import_with_quick_dates(module: Any, run: Callable[[ModuleType], None]) -> None:
     run(module)
     module.dateparser = _QuickDates(module.dateparser)
 
 
 _DELAYED = {
-    "sqlmesh.core.analytics.dispatcher": _run_with_late_requests,
-    "sqlmesh.core.engine_adapter.fabric": _run_with_late_requests,
+    "sqlmesh.core.analytics.dispatcher": _import_with_late_requests,
+    "sqlmesh.core.engine_adapter.fabric": _import_with_late_requests,
     "dateparser.timezone_parser": _import_with_late_patterns,
-    "sqlmesh.utils.date": _run_with_quick_dates,
+    "sqlmesh.utils.date": _import_with_quick_dates,
     "sqlmesh.utils.pydantic": _import_with_late_validators,
 }
 

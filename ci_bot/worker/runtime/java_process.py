@@ -149,8 +149,8 @@ class JavaSparkOptions(Protocol):
     def getAll(self) -> Sequence[tuple[str, str]]: ...  # noqa: N802 - PySpark's name
 
 
+# Starts a JVM with PySpark's options, and returns the gateway to it.
 StartJava = Callable[[Any], Any]
-"""Starts a JVM with PySpark's options, and gives the gateway to it."""
 
 
 def guess_spark_options_for_java(
@@ -170,29 +170,20 @@ def guess_spark_options_for_java(
     document = (
         None if "{%" in text else read(replace_templates(text, lambda _: _UNKNOWN, (EXPRESSION,)))
     )
-    gateways = _read_mapping_of_java_options(
-        _read_mapping_of_java_options(document).get("gateways")
-    )
-    name = (
-        gateway
-        or _read_mapping_of_java_options(document).get("default_gateway")
-        or next(iter(gateways), None)
-    )
-    connection = _read_mapping_of_java_options(
-        _read_mapping_of_java_options(gateways.get(name)).get("connection")
-    )
+    gateways = _make_mapping(_make_mapping(document).get("gateways"))
+    name = gateway or _make_mapping(document).get("default_gateway") or next(iter(gateways), None)
+    connection = _make_mapping(_make_mapping(gateways.get(name)).get("connection"))
     if connection.get("type") != "spark" or connection.get("config_dir"):
         return None
     options = {
-        str(key): str(value)
-        for key, value in _read_mapping_of_java_options(connection.get("config")).items()
+        str(key): str(value) for key, value in _make_mapping(connection.get("config")).items()
     }
     if _UNKNOWN in "".join((*options, *options.values())):
         return None
     return options | HIVE
 
 
-def _read_mapping_of_java_options(value: Any) -> Mapping[Any, Any]:
+def _make_mapping(value: Any) -> Mapping[Any, Any]:
     return value if isinstance(value, dict) else {}
 
 

@@ -91,7 +91,7 @@ class WorkerChannelToBot:
             request_fd=request_fd, answer=answer, progress=progress, gate=next(iter(gate), -1)
         )
 
-    def wait_for_second(self, probable: Sequence[str] = ()) -> None:
+    def wait_for_process_beside(self, probable: Sequence[str] = ()) -> None:
         """Returns when the process beside this one has ended.
 
         Args:

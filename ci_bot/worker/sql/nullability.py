@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 12
 NEVER = "never"
+# Nobody knows whether it can be NULL. Every other text is the reason why it can.
 UNKNOWN = ""
-"""Nobody knows whether it can be NULL. Every other text is the reason why it can."""
 
 _PASSING_ON = (
     exp.Cast, exp.Paren, exp.Upper, exp.Lower, exp.Trim, exp.Max, exp.Min, exp.AnyValue, exp.First,

@@ -23,7 +23,7 @@ from ci_bot.bot.worker_client.cleanup import (
     AskStates,
     EnvironmentSweptByWorker,
     WorkerSweepOptions,
-    sort_environments_for_worker_sweep,
+    judge_environments_for_worker_sweep,
 )
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable
@@ -320,7 +320,7 @@ def test_sweep__whose_list_fails_says_why() -> None:
     ],
 )
 def test_cause__follows_what_the_record_says(phase: str | None, words: str) -> None:
-    (row,) = sort_environments_for_worker_sweep(
+    (row,) = judge_environments_for_worker_sweep(
         [found(1, phase=phase)], OPTIONS, answers(_1=CLOSED)
     )
     assert words in (row.why_still_there or "")
