@@ -7,22 +7,29 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ci_bot.bot.sandbox import early_worker
+from ci_bot.bot.sandbox.deadline import SandboxCancelToken
 from ci_bot.bot.sandbox.early_worker import (
     HANDED_OVER,
     EarlyWorker,
     end_early_worker,
     start_early_worker,
+    start_early_worker_in_workflow,
     take_early_worker,
 )
 from ci_bot.bot.sandbox.launch import SandboxLaunch
+from ci_bot.bot.worker_client import WorkerClientOptions, WorkListener, open_worker_client
+from ci_bot.host import ContainerUser, make_process_machine
+from ci_bot.redaction import Redactor
 from ci_bot.worker import __main__ as worker_start
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, missing
+from tests.integration.test_worker_process import WORKER, worker_python
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.projects.repository import Repository, write_repository
 
@@ -186,6 +193,35 @@ def test_end__leaves_no_process_and_no_descriptor(tmp_path: Path) -> None:
     end_early_worker()
     assert found.process.returncode is not None
     assert sorted(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+@pytest.mark.parametrize("caged", [False, True])
+def test_workflow__starts_the_worker_that_its_review_needs(tmp_path: Path, caged: bool) -> None:
+    if caged and os.geteuid() != 0:
+        missing("changing users needs root")
+    user = ContainerUser(uid=WORKER.uid, gid=WORKER.gid, java_home="/java") if caged else None
+    machine = replace(
+        make_process_machine(),
+        worker_user=user,
+        python=worker_python(),
+        temporary=tmp_path,
+        environ={**os.environ, "SPARK_CONF_DIR": "/conf", "GITHUB_TOKEN": "ghs_" + "s" * 36},
+    )
+    (tmp_path / "checkout").mkdir()
+    start_early_worker_in_workflow("review", machine, worker_env="", secrets=["s" * 36])
+    cancel = SandboxCancelToken(clock=time.monotonic)
+    with open_worker_client(
+        WorkerClientOptions(checkout=tmp_path / "checkout", projects=(".",)),
+        machine,
+        redactor=Redactor([]),
+        cancel=cancel,
+        listener=WorkListener(on_progress=lambda _step: None, on_log=lambda _line: None),
+    ) as client:
+        found = take_early_worker(replace(client._launch, traced=(tmp_path,)))
+    cancel.close()
+    assert found is not None
+    assert not any("s" * 36 in value for value in found.variables.values())
+    found.end()
 
 
 @pytest.mark.parametrize("closed", [0, 1, 2])
