@@ -545,9 +545,9 @@ def confirm(judge: SparkJudge, example: FoundDuckdbExample, before: str, after: 
 
 # Differences that an execution beside Spark does not show, by the reason.
 BEYOND_EXECUTION: dict[str, tuple[str, ...]] = {
-    # With ANSI, the default of Spark 4, one side has no result: that is no example. Rows with far
-    # values would show such an overflow for nearly every sum.
-    "far values, which are left out because nearly every sum of them runs over": (
+    # With ANSI, the default of Spark 4, one side has no result: that is no example. Some data sets
+    # hold far values; where a number runs over, DuckDB fails, and they say nothing.
+    "a number that runs over its type": (
         "numbers_and_times.overflow_of_whole_numbers",
         "stranger_joins.unique_side_of_bigints",
         "stranger_traps.row_number_below_a_union",
@@ -565,6 +565,9 @@ BEYOND_EXECUTION: dict[str, tuple[str, ...]] = {
         "stranger_types.sum_of_int_as_int",
         "stranger_types.widened_before_the_product",
         "stranger_types.widened_after_the_sum",
+        "guest_numbers.abs_of_least",
+        "guest_numbers.int_widened",
+        "guest_numbers.next_is_greater",
     ),
     "equal values of another type: 1 and 1.0 are one value": (
         "stranger_types.needless_default_gives_the_type",
@@ -574,6 +577,13 @@ BEYOND_EXECUTION: dict[str, tuple[str, ...]] = {
         "stranger_types.greatest_gives_the_type",
         "stranger_types.text_of_a_decimal_constant",
         "stranger_types.decimal_literal_with_zero",
+        "guest_conditions.coalesce_type",
+        "guest_near.counted_by_a_decimal",
+        "guest_numbers.add_zero_decimal",
+        "guest_numbers.divide_by_decimal",
+        "guest_numbers.literal_scale",
+        "guest_numbers.power_as_product",
+        "guest_numbers.sign_as_case",
     ),
     "values that nobody generates: a text of another form, NaN, a match of a pattern": (
         "stranger_joins.unique_side_of_date_texts",
@@ -583,11 +593,16 @@ BEYOND_EXECUTION: dict[str, tuple[str, ...]] = {
         "stranger_types.date_text_unpadded",
         "stranger_types.nan_is_greatest",
         "stranger_types.minimum_in_upper_case",
+        "guest_numbers.cast_text_fails",
+        "guest_numbers.nan_greater",
+        "guest_texts.string_number_compare",
+        "guest_texts.trim_is_not_of_tabs",
     ),
     # The order of rows decides them, in Spark too: both sides of the same query would differ.
     "the order of rows: peers of one key, last digits of sums of doubles": (
         "frames.lead_and_lag_of_the_other_order",
         "numbers_and_times.product_over_a_sum_of_doubles",
+        "guest_numbers.divide_as_times",
     ),
 }
 

@@ -13,12 +13,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal, Protocol
 
-# Scalar expressions without names: trees whose leaves are columns of occurrences of sources.
-#
 # A term has everything that its expression has, but for aliases, parentheses and the order of
-# operands where that order means nothing. Two terms with one key are one value.
-
-
+# operands where that order means nothing. Its leaves are columns of occurrences of sources.
+# Two terms with one key are one value.
 TermKey = int
 
 
@@ -157,6 +154,15 @@ def make_junction(op: str, items: list[Term]) -> Term:
     )
 
 
+def _is_truth(term: Term) -> bool:
+    """Whether a value is a truth, and no text that is read as one."""
+    if not isinstance(term, TermOperation):
+        return isinstance(term, SourceColumn) and term.stored_type == "BOOLEAN"
+    if term.op in {"and", "or", "not"}:
+        return all(map(_is_truth, term.parts))
+    return term.op in {*_OPPOSITE, *_TRUTHS} or term.op.startswith("is(")
+
+
 def negate_term(term: Term) -> Term:
     """NOT in three-valued logic, pushed down as far as it goes."""
     if isinstance(term, TermOperation):
@@ -167,7 +173,7 @@ def negate_term(term: Term) -> Term:
             return make_junction(other, [negate_term(part) for part in term.parts])
         if term.op in _OPPOSITE:
             return TermOperation(_OPPOSITE[term.op], term.parts, term.order)
-        if term.op == "coalesce":  # the first that is known is the same one
+        if term.op == "coalesce" and all(map(_is_truth, term.parts)):  # one of them is first
             return TermOperation("coalesce", tuple(map(negate_term, term.parts)))
         if term.op in _TRUTHS:
             return make_leaf("boolean", _TRUTHS[term.op])

@@ -48,13 +48,14 @@ def read_choice(node: exp.Expr | None) -> CaseChoice | None:
     return CaseChoice(branches, node.args.get("default"))
 
 
-def replace_choice(node: exp.Expr) -> exp.Expr | None:
+def replace_choice(node: exp.Expr, *, on_spark: bool = True) -> exp.Expr | None:
     """CASE or IF that is COALESCE or NULLIF, or one with fewer branches; None if it is none."""
     choice = read_choice(node)
     if choice is None:
         return None
     if len(choice.branches) == 1:
-        found = _replace_zero_guard(choice.branches[0], choice.otherwise)
+        guard = _replace_zero_guard(choice.branches[0], choice.otherwise)
+        found = guard if on_spark else None
         if found is None and choice.otherwise is not None:
             found = _replace_only_branch(choice.branches[0], choice.otherwise)
         if found is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
@@ -367,4 +368,10 @@ _IN_ANY_ENGINE = (
     *("NullSafeEQ", "NullSafeNEQ", "Nvl2"),
 )
 _REPLACEMENTS = {getattr(exp, name): rule for name, rule in _RULES.items() if hasattr(exp, name)}
-_REPLACEMENTS_IN_ANY = {getattr(exp, n): _RULES[n] for n in _IN_ANY_ENGINE if hasattr(exp, n)}
+_RULES_OF_ANY: Mapping[str, Replacement] = {
+    **_RULES,
+    **dict.fromkeys(("Case", "If"), partial(replace_choice, on_spark=False)),
+}
+_REPLACEMENTS_IN_ANY = {
+    getattr(exp, n): _RULES_OF_ANY[n] for n in _IN_ANY_ENGINE if hasattr(exp, n)
+}
