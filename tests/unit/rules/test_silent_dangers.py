@@ -371,6 +371,8 @@ def test_files__that_no_pattern_matches_are_still_seen(tmp_path: Path) -> None:
     ("path", "before", "after"),
     [
         ("requirements.txt", "pyspark==3.5.1\n", "pyspark==4.0.0\n"),
+        ("requirements.lock", "pandas==2.2.3\n", "pandas==3.0.0\n"),
+        ("requirements.txt", "numpy>=1.26,<2\n", "numpy>=2,<3\n"),
         ("requirements/prod.txt", "pyspark[sql] ~= 3.5\n", "pyspark[sql] ~= 4.0\n"),
         ("requirements.txt", "pyspark>=3.5,<4\n", "pyspark>=3.5\n"),
         ("requirements.txt", "pyspark==3.5.1\n", "pyspark\n"),
@@ -403,7 +405,7 @@ def test_version__of_another_major_is_high(path: str, before: str, after: str) -
         ("requirements.txt", "pyspark-stubs==3.0.0\n", "pyspark-stubs==4.0.0\n"),
         ("requirements.txt", "my-pyspark==3.0\n", "my-pyspark==4.0\n"),
         ("requirements.txt", "# pyspark==3.5\na==1\n", "# pyspark==4.0\na==1\n"),
-        ("requirements.txt", "pandas==1.5\n", "pandas==2.0\n"),
+        ("requirements.txt", "pandas==2.0\n", "pandas==2.2\n"),
         ("README.md", "pyspark==3.5.1\n", "pyspark==4.0.0\n"),
         ("models/m.sql", "-- pyspark==3.5.1\n", "-- pyspark==4.0.0\n"),
     ],

@@ -33,7 +33,10 @@ _SQLGLOT = (
     "SQLGlot writes the SQL that the engine gets, and another major version may write it otherwise"
 )
 _DUCKDB = "Another major version of DuckDB may compute the same query differently"
-_PANDAS = "Python models compute with it, and another major version may give other values or types"
+_PANDAS = (
+    "SQLMesh reads seeds and Python models compute with it, and another major version may give "
+    "other values or types"
+)
 # Packages, with the effect of another major version.
 _PACKAGES = {
     "pyspark": _SPARK, "pyspark-client": _SPARK, "pyspark-connect": _SPARK,
@@ -44,7 +47,6 @@ _PACKAGES = {
     "duckdb": _DUCKDB,
     "pandas": _PANDAS, "numpy": _PANDAS,
 }  # fmt: skip
-_OF_PYTHON_MODELS = frozenset({"pandas", "numpy"})
 _HELD_ABOVE = frozenset({"pyspark", "pyspark-client", "pyspark-connect"})
 _NAMES = "|".join(sorted(map(re.escape, _PACKAGES), key=len, reverse=True))
 
@@ -101,7 +103,6 @@ class VersionBound:
 @on_file(CHANGED)
 def find_version_changes_in_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Another major version, or a version without an upper bound any more."""
-    computes_in_python = any(model.is_python for model in inputs.after.values())
     for path in inputs.changed_files or ():
         if not _is_version_file(path):
             continue
@@ -114,7 +115,7 @@ def find_version_changes_in_files(inputs: RuleInputs) -> Iterator[RuleObservatio
         )
         for name in sorted(old.keys() & new.keys()):
             difference = _compare_versions(name, old[name], new[name])
-            if difference is None or (name in _OF_PYTHON_MODELS and not computes_in_python):
+            if difference is None:
                 continue
             evidence, severity = difference
             yield RuleObservation(
