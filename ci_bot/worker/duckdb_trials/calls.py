@@ -39,8 +39,9 @@ from ci_bot.worker.duckdb_trials.value_types import (
 )
 
 _CASTS = {"string", "int", "bigint", "double", "boolean", "tinyint", "smallint", "decimal"}
-_PARTS = {*("year", "quarter", "month", "day", "hour", "minute"), "dayofweek", "dayofyear"}
-_PARTS |= {"weekofyear"}
+_PARTS = {
+    "year", "quarter", "month", "day", "hour", "minute", "dayofweek", "dayofyear", "weekofyear",
+}  # fmt: skip
 _PART_NAMES = {"dow": "dayofweek", "doy": "dayofyear", "week": "weekofyear"}
 
 

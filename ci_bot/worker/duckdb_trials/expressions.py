@@ -55,15 +55,15 @@ def name_duckdb_construct(node: exp.Expr) -> str:
     """What a construct is called in a sentence."""
     if isinstance(node, exp.Anonymous):
         return f"{str(node.this).lower()}()"
-    return f"{node.key.upper()}"
+    return node.key.upper()
 
 
 class DuckdbOperatorWriter(ABC):
-    """Writes expressions; `hangs_on_order` once a result may hang on the order of rows."""
+    """Writes expressions; `depends_on_order` once a result may depend on the order of rows."""
 
     def __init__(self, write_query: Callable[[Any, QueryScope], WrittenRelation]) -> None:
         self._write_query = write_query
-        self.hangs_on_order = False
+        self.depends_on_order = False
         self._windows: dict[str, exp.Expr] = {}
 
     def write_expression(self, node: exp.Expr, scope: QueryScope) -> TypedText:
@@ -403,10 +403,7 @@ class DuckdbOperatorWriter(ABC):
         is_known = (
             source == kind
             or source.name == "null"
-            or (
-                kind == STRING
-                and source.name in {*("date", "timestamp", "decimal"), "int", "bigint"}
-            )
+            or (kind == STRING and source.name in {"date", "timestamp", "decimal", "int", "bigint"})
             or (kind.is_numeric and source.is_numeric and (kind == DOUBLE or source.is_whole))
             or (
                 kind.name in {"date", "timestamp"}

@@ -222,10 +222,10 @@ def _map_duckdb_units(**named: str) -> dict[str, str]:
 
 # Runs of letters of a date's pattern that both engines write alike.
 _LETTERS = {
-    **{"yyyy": "%Y", "yy": "%y", "MM": "%m", "MMM": "%b", "MMMM": "%B", "dd": "%d", "DDD": "%j"},
-    **{"E": "%a", "EE": "%a", "EEE": "%a", "EEEE": "%A", "HH": "%H", "hh": "%I", "a": "%p"},
-    **{"mm": "%M", "ss": "%S", "SSS": "%g", "SSSSSS": "%f"},
-}
+    "yyyy": "%Y", "yy": "%y", "MM": "%m", "MMM": "%b", "MMMM": "%B", "dd": "%d", "DDD": "%j",
+    "E": "%a", "EE": "%a", "EEE": "%a", "EEEE": "%A", "HH": "%H", "hh": "%I", "a": "%p",
+    "mm": "%M", "ss": "%S", "SSS": "%g", "SSSSSS": "%f",
+}  # fmt: skip
 _FORMAT = re.compile(
     r"(?P<letters>(?P<letter>[A-Za-z])(?P=letter)*)|'(?P<text>[A-Za-z ]+)'|[-/_ :.,]"
 )
@@ -297,7 +297,7 @@ class DuckdbAggregateRow:
     text: str
 
     @property
-    def hangs_on_order(self) -> bool:
+    def depends_on_order(self) -> bool:
         return "{tie}" in self.text or MODE in self.text
 
 
@@ -356,12 +356,8 @@ AGGREGATES: Mapping[str, DuckdbAggregateRow] = {
 }
 AGGREGATE_NAMES = {
     **{name: name for name in (*AGGREGATES, "sum", "avg")},
-    **{"any_value": "first", "first_value": "first", "last_value": "last", "mean": "avg"},
-    **{"array_agg": "collect_list", "every": "bool_and", "any": "bool_or", "some": "bool_or"},
-    **{
-        "approx_percentile": "percentile_approx",
-        "stddev": "stddev_samp",
-        "std": "stddev_samp",
-        "variance": "var_samp",
-    },
-}
+    "any_value": "first", "first_value": "first", "last_value": "last", "mean": "avg",
+    "array_agg": "collect_list", "every": "bool_and", "any": "bool_or", "some": "bool_or",
+    "approx_percentile": "percentile_approx",
+    "stddev": "stddev_samp", "std": "stddev_samp", "variance": "var_samp",
+}  # fmt: skip

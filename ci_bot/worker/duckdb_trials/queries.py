@@ -32,13 +32,13 @@ class WrittenDuckdbQuery:
 
     Attributes:
         columns: what it gives, by name and type.
-        hangs_on_order: its result may hang on the order in which rows are read.
+        depends_on_order: its result may depend on the order in which rows are read.
         reads: the columns that it reads of each source table.
     """
 
     text: str
     columns: TypedColumns
-    hangs_on_order: bool
+    depends_on_order: bool
     reads: Mapping[str, frozenset[str]]
 
 
@@ -60,7 +60,7 @@ def write_duckdb_query(tree: exp.Expr, tables: Mapping[str, SourceTable]) -> Wri
     if len(set(names)) != len(names):
         raise UntriedError("two columns of one name")
     reads = {name: frozenset(columns) for name, columns in writer.reads.items()}
-    return WrittenDuckdbQuery(found.text, found.columns, writer.expressions.hangs_on_order, reads)
+    return WrittenDuckdbQuery(found.text, found.columns, writer.expressions.depends_on_order, reads)
 
 
 class DuckdbQueryWriter(DuckdbRelationWriter):
@@ -267,7 +267,7 @@ class DuckdbQueryWriter(DuckdbRelationWriter):
             self.expressions.write_ordered(key, scope)
             for key in (order.expressions if order else ())
         ]
-        self.expressions.hangs_on_order = True
+        self.expressions.depends_on_order = True
         return f"ORDER BY {', '.join([*keys, scope.write_tie()])} {' '.join(ends)}"
 
 

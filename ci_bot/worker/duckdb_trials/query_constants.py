@@ -15,9 +15,9 @@ from ci_bot.worker.duckdb_trials.value_types import STRING, UntriedError, ValueT
 
 _CLIMB = 5
 _COMPARING = (
-    *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Like),
-    *(exp.Case, exp.If, exp.Anonymous, exp.RegexpLike, exp.NullSafeEQ, exp.ILike, exp.Bracket),
-)
+    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Like,
+    exp.Case, exp.If, exp.Anonymous, exp.RegexpLike, exp.NullSafeEQ, exp.ILike, exp.Bracket,
+)  # fmt: skip
 # Functions that read a number as a time: how many of them are a second.
 _EPOCH_UNITS = {"timestamp_seconds": 1, "timestamp_millis": 1_000, "timestamp_micros": 1_000_000}
 Found = TypeVar("Found")
@@ -132,12 +132,12 @@ def _close_over(names: set[str], made_of: Sequence[tuple[str, str]]) -> set[str]
 
 # In these each number is either what Spark computes or an error.
 _FAR_NODES = (
-    *(exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Neg, exp.Paren, exp.Alias, exp.Cast, exp.TryCast),
-    *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.In, exp.Between),
-    *(exp.And, exp.Or, exp.Not, exp.Is, exp.Case, exp.If, exp.Div, exp.IntDiv, exp.Tuple),
-    *(exp.Where, exp.Having, exp.Join, exp.Group, exp.Order, exp.Ordered, exp.Window),
-    *(exp.Query, exp.Subquery, exp.From, exp.CTE, exp.With, exp.Exists, exp.Qualify),
-)
+    exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Neg, exp.Paren, exp.Alias, exp.Cast, exp.TryCast,
+    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.In, exp.Between,
+    exp.And, exp.Or, exp.Not, exp.Is, exp.Case, exp.If, exp.Div, exp.IntDiv, exp.Tuple,
+    exp.Where, exp.Having, exp.Join, exp.Group, exp.Order, exp.Ordered, exp.Window,
+    exp.Query, exp.Subquery, exp.From, exp.CTE, exp.With, exp.Exists, exp.Qualify,
+)  # fmt: skip
 _FAR_CALLS = frozenset(
     (
         "abs",

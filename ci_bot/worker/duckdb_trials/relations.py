@@ -217,7 +217,7 @@ class DuckdbRelationWriter(ABC):
         return (
             quote_duckdb_name(table.name),
             WrittenRelation(select_from_duckdb("*", quote_duckdb_name(table.name)), columns),
-            (node.name.lower()),
+            node.name.lower(),
         )
 
     def _write_join(self, join: exp.Join, scope: QueryScope) -> str:

@@ -53,7 +53,7 @@ class DuckdbTotalWriter(DuckdbOperatorWriter):
         row = AGGREGATES.get(called)
         if row is None or len(values) != len(row.takes):
             raise UntriedError(f"{name}()")
-        if (over and row.hangs_on_order) or (distinct and "{distinct}" not in row.text):
+        if (over and row.depends_on_order) or (distinct and "{distinct}" not in row.text):
             raise UntriedError(f"{name}() over a window" if over else f"{name}(DISTINCT)")
         for wanted, value in zip(row.takes, values, strict=True):
             fits = value.kind.is_numeric if wanted == "number" else wanted != "boolean"
@@ -61,7 +61,7 @@ class DuckdbTotalWriter(DuckdbOperatorWriter):
                 raise UntriedError(f"{name}() of {value.kind}")
         if called in {"min", "max", "max_by", "min_by"}:
             refuse_duckdb_order_of_parts(values[-1].kind)
-        self.hangs_on_order = self.hangs_on_order or row.hangs_on_order
+        self.depends_on_order = self.depends_on_order or row.depends_on_order
         text = row.text.format(
             *(value.text for value in values), distinct=distinct, tie=scope.write_tie(rows=True)
         )
@@ -142,7 +142,7 @@ class DuckdbTotalWriter(DuckdbOperatorWriter):
         frame = "" if spec is None else self._write_frame(spec, order, scope)
         first_rows = name in {"first_value", "first"} and spec is None
         if name in _MOVED or name in {"row_number", "ntile"} or by_rows or first_rows:
-            self.hangs_on_order = True
+            self.depends_on_order = True
             keys.append(scope.write_tie())
             if first_rows:
                 frame = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"

@@ -251,7 +251,7 @@ class _DuckdbJudge:
         is_private: Callable[[str], bool],
     ) -> None:
         self._sides = sides
-        self._hangs_on_order = any(side.hangs_on_order for side in sides)
+        self._depends_on_order = any(side.depends_on_order for side in sides)
         self._sources = sources
         self._read = {
             name: {
@@ -292,7 +292,9 @@ class _DuckdbJudge:
                         chance.append(data)
                 if any(results):
                     live = [*live[-5:], self._find_live_part(session, data)]
-            if any(self._hangs_on_order_once(session, data) for data in chance[:_MOST_CHANCES]):
+            if any(
+                self._depends_on_order_on_one_side(session, data) for data in chance[:_MOST_CHANCES]
+            ):
                 return DuckdbTrialVerdict("not_tried", reason=ORDER_OF_ONE_SIDE)
             if not differing:
                 return DuckdbTrialVerdict("not_tried", reason=NO_ROWS)
@@ -311,7 +313,7 @@ class _DuckdbJudge:
             return self._rows.make_data(wide=True)
         if number in _DATA_SETS_OF_ENDS and self._rows.has_ends:
             return self._rows.make_data_of_ends()
-        if self._hangs_on_order and number % _DISTINCT_STEP == 1:
+        if self._depends_on_order and number % _DISTINCT_STEP == 1:
             # Among equal keys the order of rows is chance, and a difference not steady.
             return self._rows.make_distinct_data()
         if not live and number > _FRUITLESS and number % 2:
@@ -320,9 +322,9 @@ class _DuckdbJudge:
             return self._rows.change_data(live[number % len(live)])
         return self._rows.make_data()
 
-    def _hangs_on_order_once(self, session: ClosedDuckdbSession, data: DataSet) -> bool:
+    def _depends_on_order_on_one_side(self, session: ClosedDuckdbSession, data: DataSet) -> bool:
         """Whether the order of rows decides the result of one side, and not of the other."""
-        if not self._hangs_on_order:
+        if not self._depends_on_order:
             return False
         seen: tuple[set[Any], set[Any]] = (set(), set())
         for mode in range(_MANY_MODES):
@@ -355,7 +357,7 @@ class _DuckdbJudge:
                 session.fill_table(self._sources[name], list(self._read[name]), rows)
             one, other = (
                 Counter(
-                    tuple(_normalize_duckdb_value(row[place]) for place in places)
+                    tuple(_round_value_of_cell(row[place]) for place in places)
                     for row in session.run_query(side.text.replace(MODE, str(mode)))
                 )
                 for side, places in zip(self._sides, self._places, strict=True)
@@ -369,7 +371,7 @@ class _DuckdbJudge:
         turned = {name: rows[::-1] for name, rows in data.items()}
         if self._try_data(session, turned) != results:
             return False
-        if not self._hangs_on_order:
+        if not self._depends_on_order:
             return True
         return all(self._try_data(session, data, mode) == results for mode in _MODES)
 
@@ -416,7 +418,7 @@ class _DuckdbJudge:
             for place, row in enumerate(rows):
                 for cell, kind in enumerate(kinds):
                     plain = list_plain_values(kind)
-                    for value in plain[: _count_plainer_duckdb_values(row[cell], plain)]:
+                    for value in plain[: _count_plainer_values(row[cell], plain)]:
                         changed = (*row[:cell], value, *row[cell + 1 :])
                         yield {**data, name: [*rows[:place], changed, *rows[place + 1 :]]}
 
@@ -439,19 +441,19 @@ class _DuckdbJudge:
         )
 
 
-def _count_plainer_duckdb_values(value: exp.Expr, plain: Sequence[Any]) -> int:
+def _count_plainer_values(value: Any, plain: Sequence[Any]) -> int:
     """How many values are plainer than `value`: only the first two are worth a try."""
     return min(plain.index(value) if value in plain else len(plain), 2)
 
 
-def _normalize_duckdb_value(value: exp.Expr) -> Any:
+def _round_value_of_cell(value: Any) -> Any:
     """A value as it is compared: sums of doubles differ in their last digits by their order."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else float(f"{value:.11g}") + 0.0
     if isinstance(value, list):
-        return tuple(map(_normalize_duckdb_value, value))
+        return tuple(map(_round_value_of_cell, value))
     if isinstance(value, dict):
-        return DuckdbFields((name, _normalize_duckdb_value(one)) for name, one in value.items())
+        return DuckdbFields((name, _round_value_of_cell(one)) for name, one in value.items())
     return value
 
 

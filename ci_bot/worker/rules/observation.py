@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
-from ci_bot.protocol.plan import Finding, Severity, StatementEffect
+from ci_bot.protocol.plan import SEVERITIES, Finding, Severity, StatementEffect
 from ci_bot.protocol.rules import RuleSpec
 from ci_bot.redaction import redact_shapes, shorten_redacted
 from ci_bot.worker.messages import MessageNames
@@ -21,7 +21,6 @@ SAME_COLUMN_ORDER = "all branches list their columns in the same order"
 EVIDENCE_LENGTH = 1_000
 SUBJECT_LENGTH = 500
 # The severities, highest first.
-_WEIGHTS = get_args(Severity)
 
 # Makes the sentence about some of the subjects.
 DescribeSubjects = Callable[[Sequence[str]], str]
@@ -89,13 +88,13 @@ def list_new_observations(
 
     Subjects are counted: a second call of the same kind is new, a new sentence alone is not.
     """
-    known = [(_list_observation_subjects(one), _WEIGHTS.index(one.weight)) for one in before]
+    known = [(_list_observation_subjects(one), SEVERITIES.index(one.weight)) for one in before]
     left = sorted(((item, rank) for items, rank in known for item in items), key=lambda x: -x[1])
     found: list[RuleObservation] = []
-    for one in sorted(after, key=lambda one: _WEIGHTS.index(one.weight)):
+    for one in sorted(after, key=lambda one: SEVERITIES.index(one.weight)):
         new: list[str] = []
         for item in _list_observation_subjects(one):
-            twin = (k for k in left if k[0] == item and k[1] <= _WEIGHTS.index(one.weight))
+            twin = (k for k in left if k[0] == item and k[1] <= SEVERITIES.index(one.weight))
             same = next(twin, None)
             if same is None:
                 new.append(item)

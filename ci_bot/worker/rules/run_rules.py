@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from ci_bot.protocol.plan import Finding, Severity
+from ci_bot.protocol.plan import SEVERITIES, Finding
 from ci_bot.worker.project import GatewayFacts, ProjectConfigFacts
 from ci_bot.worker.rules.changes import CHANGE_RULES, NEW_MODEL_RULES
 from ci_bot.worker.rules.files import (
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 MOST_OF_ONE_RULE = 1_000
 # The severities, highest first.
-_WEIGHTS = get_args(Severity)
 
 
 def find_project_findings(inputs: RuleInputs) -> list[Finding]:
@@ -71,7 +70,7 @@ def place_findings(observations: Iterable[RuleObservation], inputs: RuleInputs) 
     texts: dict[str, str | None] = {}
     found = [_place_observation(observation, inputs, texts) for observation in list(observations)]
     unique: dict[tuple[str | None, ...], Finding] = {}
-    for f in sorted(found, key=lambda f: _WEIGHTS.index(f.severity)):
+    for f in sorted(found, key=lambda f: SEVERITIES.index(f.severity)):
         unique.setdefault((f.rule, f.model, f.path, f.subject), f)
     every = sorted(
         unique.values(),
@@ -90,7 +89,7 @@ def _limit_findings(found: list[Finding]) -> list[Finding]:
     """
     if len(found) <= MOST_OF_ONE_RULE:
         return found
-    heaviest = sorted(found, key=lambda f: _WEIGHTS.index(f.severity))
+    heaviest = sorted(found, key=lambda f: SEVERITIES.index(f.severity))
     rest = heaviest[MOST_OF_ONE_RULE:]
     left_out = {id(f) for f in rest}
     summary = Finding(

@@ -321,7 +321,7 @@ def _find_bound(term: Term, keys: KeyInterner, names: Any) -> _NumberBound | Non
         return None
     left, right = term.parts
     for value, limit, is_right in ((left, right, True), (right, left, False)):
-        number = _read_audit_number(limit)
+        number = _read_number_of_term(limit)
         if number is not None:
             is_upper = is_right == (term.op == "lt")
             return _NumberBound(
@@ -330,11 +330,11 @@ def _find_bound(term: Term, keys: KeyInterner, names: Any) -> _NumberBound | Non
     return None
 
 
-def _read_audit_number(term: Term) -> float | None:
+def _read_number_of_term(term: Term) -> float | None:
     if not isinstance(term, TermOperation):
         return None
     if term.op.startswith("neg("):
-        number = _read_audit_number(term.parts[0])
+        number = _read_number_of_term(term.parts[0])
         return None if number is None else -number
     kind, _, text = term.op.partition(":")
     return float(text) if kind == "number" else None
@@ -357,7 +357,7 @@ def _compare_moved_bounds(
     return verdicts.pop() if len(verdicts) == 1 and len(gone) == len(added) else "unknown"
 
 
-def _parse_audit_number(node: exp.Expr | None) -> float | None:
+def _read_number_of_tree(node: exp.Expr | None) -> float | None:
     sign = 1.0
     if isinstance(node, exp.Neg):
         sign, node = -1.0, node.this
@@ -415,7 +415,7 @@ def _compare_argument(audit: str, name: str, old: Any, new: Any) -> Strictness:
     if old is None or new is None:
         return "unknown"
     if (higher := _HIGHER.get((audit, name))) is not None:
-        before, after = _parse_audit_number(old), _parse_audit_number(new)
+        before, after = _read_number_of_tree(old), _read_number_of_tree(new)
         if before is None or after is None:
             return "unknown"
         return "stricter" if (after > before) == higher else "weaker"

@@ -316,7 +316,7 @@ def is_pure_macro(source: str | None) -> bool:
     arguments = function.args
     if any(isinstance(node, _REACHES_OUT) for part in function.body for node in ast.walk(part)):
         return False
-    if not all(isinstance(value, ast.Constant) for value in (*arguments.defaults,)):
+    if not all(isinstance(value, ast.Constant) for value in arguments.defaults):
         return False
     given = [one.arg for one in (*arguments.posonlyargs, *arguments.args)][1:]
     given += [one.arg for one in arguments.kwonlyargs]

@@ -207,7 +207,7 @@ _QUERIES = ("SELECT", "UNION", "INTERSECT", "EXCEPT", "SUBQUERY", "VALUES")
 # They only read, or change where data is kept. Views, functions and variables of the session do not
 # belong here: a later query may read them.
 _READ_ONLY = frozenset(
-    {*_QUERIES, *("SHOW", "DESCRIBE", "REFRESH", "CACHE", "UNCACHE", "SEMICOLON", "SET", "nothing")}
+    (*_QUERIES, "SHOW", "DESCRIBE", "REFRESH", "CACHE", "UNCACHE", "SEMICOLON", "SET", "nothing")
 )
 # Spark lists the partitions of a table again, so rows may come or go.
 _FINDS_ROWS = ("MSCK", "RECOVER")

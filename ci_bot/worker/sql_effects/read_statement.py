@@ -170,7 +170,7 @@ def read_effects_of_unrendered_statement(
 
 def _has_effect_target(effect: SqlEffect) -> bool:
     return (
-        effect.action not in (*("nothing", "code", "unknown", "directs", "sets", "fails"),)
+        effect.action not in ("nothing", "code", "unknown", "directs", "sets", "fails")
         and not effect.detail
     )
 

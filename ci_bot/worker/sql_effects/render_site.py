@@ -207,11 +207,12 @@ class StatementRenderSite:
     def _list_plan_tables(self) -> frozenset[ObjectName]:
         """The physical tables that the plan makes, and that prod does not read."""
         planned = self.planned
+        if planned is None:
+            return frozenset()
         return frozenset(
             self.parse_object_name(snapshot.table_name(planned.deployable.is_deployable(snapshot)))
-            for snapshot in (planned.changed_snapshots if planned is not None else ())
-            if planned is not None
-            and snapshot.is_model
+            for snapshot in planned.changed_snapshots
+            if snapshot.is_model
             and not snapshot.is_symbolic
             and snapshot.version
             and not planned.shares_prod_table(snapshot)

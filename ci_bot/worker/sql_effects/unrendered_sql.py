@@ -25,7 +25,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, TemplateSyntaxError
 from sqlglot import Dialect, exp
@@ -57,9 +57,6 @@ from ci_bot.worker.sql_effects.read_statement import (
     read_effects_of_unrendered_statement,
 )
 from ci_bot.yaml_reader import UnfitYaml, read_yaml
-
-if TYPE_CHECKING:
-    pass
 
 # Replaces a value of the template: a macro of SQLMesh, whose value is unknown, too.
 _VALUE = "@jinja_value"

@@ -40,7 +40,7 @@ START = find_rule("start-moved-later")
 DIALECT = find_rule("model-dialect-changed")
 GATEWAY = find_rule("model-gateway-changed")
 IGNORED = find_rule("lint-rules-ignored")
-_WEIGHTY = frozenset({"FULL", "VIEW"})
+_KINDS_WITHOUT_HISTORY = frozenset({"FULL", "VIEW"})
 
 
 def _name_changed_kind(model: Model) -> str:
@@ -72,7 +72,7 @@ def find_kind_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObser
             else "the table is built again, and each run writes it in another way."
         ),
         "the owner confirms the new kind and its cost",
-        severity="medium" if {old, new} <= _WEIGHTY else None,
+        severity="medium" if {old, new} <= _KINDS_WITHOUT_HISTORY else None,
         model=pair.after,
         anchors=("kind",),
     )
@@ -94,7 +94,7 @@ def find_time_column_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[Ru
             model=pair.after,
             anchors=("time_column",),
         )
-    elif _read_changed_time_format(old) != _read_changed_time_format(
+    elif _read_format_of_time_column(old) != _read_format_of_time_column(
         new
     ) and not _is_changed_time_column_temporal(pair.after, after):
         yield RuleObservation(
@@ -112,7 +112,7 @@ def _is_changed_time_column_temporal(model: Model, column: str) -> bool:
     return kind is not None and kind.this in exp.DataType.TEMPORAL_TYPES
 
 
-def _read_changed_time_format(time_column: Any) -> str:
+def _read_format_of_time_column(time_column: Any) -> str:
     """Reads the time format: the state stores each percent sign twice."""
     return str(time_column.format).replace("%%", "%")
 

@@ -41,7 +41,7 @@ PERSONAL = find_rule("personal-data-exposed")
 @on_change(GRANTS)
 def find_grant_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Rights that the change grants or revokes."""
-    old, new = _list_changed_rights(pair.before), _list_changed_rights(pair.after)
+    old, new = _list_rights_of_model(pair.before), _list_rights_of_model(pair.after)
     if old == new:
         return
     given, taken = sorted(new - old), sorted(old - new)
@@ -57,7 +57,7 @@ def find_grant_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
     )
 
 
-def _list_changed_rights(model: Model) -> set[tuple[str, str]]:
+def _list_rights_of_model(model: Model) -> set[tuple[str, str]]:
     config = model.grants or {}
     return {(right, str(who)) for right, whom in config.items() for who in whom}
 

@@ -69,14 +69,9 @@ def _does_change_keep_frame(pair: ModelPair) -> bool:
         and before.lookback == after.lookback
         and sorted(c.sql() for c in before.partitioned_by)
         == sorted(c.sql() for c in after.partitioned_by)
-        and _render_declared_types(before) == _render_declared_types(after)
+        and _read_declared_types(before) == _read_declared_types(after)
         and list(iterate_model_statements(before)) == list(iterate_model_statements(after))
     )
-
-
-def _render_declared_types(model: Model) -> dict[str, str]:
-    declared = model.columns_to_types_ or {}
-    return {name: kind.sql(dialect="spark") for name, kind in declared.items()}
 
 
 def _does_change_keep_macros(pair: ModelPair, old: ModelQuery, new: ModelQuery) -> bool:
@@ -265,7 +260,7 @@ def find_changed_divisions(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
     """Quotients that are cut to whole numbers, or have another divisor."""
     if pair.both_meanings is None:
         return
-    old, new = (side.list_quotients for side in pair.both_meanings)
+    old, new = (side.quotients for side in pair.both_meanings)
     for name in sorted(set(old) & set(new)):
         was, now = old[name], new[name]
         if now[WHOLE] > was[WHOLE]:
@@ -299,9 +294,9 @@ def find_changed_aggregates(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rul
     """Columns with the same name and another aggregate, in the query or in a CTE."""
     if pair.both_meanings is None:
         return
-    old, new = (side.list_totals for side in pair.both_meanings)
+    old, new = (side.totals for side in pair.both_meanings)
     changed = {
-        name: f"{name} from {_describe_joins(old[name])} to {_describe_joins(new[name])}"
+        name: f"{name} from {_describe_totals(old[name])} to {_describe_totals(new[name])}"
         for name in sorted(set(old) & set(new))
         if set(old[name]) != set(new[name]) and old[name]
     }
@@ -316,7 +311,7 @@ def find_changed_aggregates(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rul
         )
 
 
-def _describe_joins(bag: Counter[str]) -> str:
+def _describe_totals(bag: Counter[str]) -> str:
     return "+".join(sorted(bag)) or "none"
 
 

@@ -173,7 +173,7 @@ def find_lost_tie_breakers(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
     if pair.both_meanings is None or pair.query_before is None or pair.query_after is None:
         return
     models = {plain_name(fqn): model for fqn, model in inputs.after.items()}
-    old, new = _map_changed_orders(pair.query_before), _map_changed_orders(pair.query_after)
+    old, new = _map_orders_of_query(pair.query_before), _map_orders_of_query(pair.query_after)
     for what, windows in new.items():
         earlier = old.get(what, [])
         if len(earlier) != len(windows):
@@ -203,7 +203,7 @@ def _only_decides_more(pair: ModelPair) -> bool:
     """Whether windows that pick rows changed, and each only got more columns in its ORDER BY."""
     if pair.query_before is None or pair.query_after is None:
         return False
-    old, new = _map_changed_orders(pair.query_before), _map_changed_orders(pair.query_after)
+    old, new = _map_orders_of_query(pair.query_before), _map_orders_of_query(pair.query_after)
     if old.keys() != new.keys() or any(len(old[what]) != len(new[what]) for what in old):
         return False
     sides = [pair for what in old for pair in zip(old[what], new[what], strict=True)]
@@ -230,7 +230,7 @@ def _has_equal_value_for_ties(window: exp.Expr) -> bool:
     return render_expression_text(value) in known
 
 
-def _map_changed_orders(query: ModelQuery) -> dict[tuple[str, frozenset[str]], list[exp.Expr]]:
+def _map_orders_of_query(query: ModelQuery) -> dict[tuple[str, frozenset[str]], list[exp.Expr]]:
     """Maps function and partition to the windows that pick rows, in written order."""
     found: dict[tuple[str, frozenset[str]], list[exp.Expr]] = {}
     for window in query.rendered_tree.find_all(exp.Window):
@@ -280,7 +280,7 @@ def find_grain_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
             old.groups
             and new.groups
             and old.groups[-1] != new.groups[-1]
-            and (len(old.groups) == len(new.groups))
+            and len(old.groups) == len(new.groups)
         ):
             less = {render_condition(old, text, inputs) for text in old.groups[-1] - new.groups[-1]}
             more = {render_condition(new, text, inputs) for text in new.groups[-1] - old.groups[-1]}
@@ -413,7 +413,7 @@ def find_branch_order_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[R
 
 
 def _observe_moved_columns(model: Model, *trees: Any) -> Iterator[RuleObservation]:
-    old, new = map(_list_changed_branches, trees)
+    old, new = map(_list_branches_of_unions, trees)
     moved: set[str] = set()
     for before, after in zip(old, new, strict=True) if len(old) == len(new) else ():
         was, now = dict(before), dict(after)
@@ -438,7 +438,7 @@ def _observe_moved_columns(model: Model, *trees: Any) -> Iterator[RuleObservatio
         )
 
 
-def _list_changed_branches(tree: exp.Expr) -> list[list[tuple[str, str]]]:
+def _list_branches_of_unions(tree: exp.Expr) -> list[list[tuple[str, str]]]:
     """Lists the result columns of each set operation, each with the other branch's expression."""
     if not isinstance(tree, exp.Query):
         return []

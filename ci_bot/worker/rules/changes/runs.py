@@ -108,7 +108,7 @@ def compare_changed_renderings_in_runs(pair: ModelPair) -> RunDifference | None:
     before, after = pair.before, pair.after
     if not (is_sql_model(before) and is_sql_model(after)):
         return None
-    if _list_changed_texts(before) == _list_changed_texts(after):
+    if _list_written_texts(before) == _list_written_texts(after):
         return None
     if not (
         any(_KNOWN_TO_RUNS.search(_collect_changed_code(model)) for model in (before, after))
@@ -127,7 +127,7 @@ def compare_changed_renderings_in_runs(pair: ModelPair) -> RunDifference | None:
     return None if _has_one_meaning(pair, before, after) else "unknown"
 
 
-def _list_changed_texts(model: SqlModel) -> tuple[str, ...]:
+def _list_written_texts(model: SqlModel) -> tuple[str, ...]:
     statements = (*(model.pre_statements_ or ()), *(model.post_statements_ or ()))
     return (model.query_.sql, *(item.sql for item in statements))
 
@@ -135,7 +135,7 @@ def _list_changed_texts(model: SqlModel) -> tuple[str, ...]:
 def _collect_changed_code(model: SqlModel) -> str:
     """Collects the texts of the query, its statements and definitions, and of their macros."""
     python = (item.payload for item in model.python_env.values() if item.payload)
-    return "\n".join([*_list_changed_texts(model), *map(str, python), *list_jinja_macros(model)])
+    return "\n".join([*_list_written_texts(model), *map(str, python), *list_jinja_macros(model)])
 
 
 RunRendering = Callable[[Any], list[Any]]
@@ -175,7 +175,7 @@ def _has_one_meaning(pair: ModelPair, before: SqlModel, after: SqlModel) -> bool
         isinstance(part, d.Jinja) for model in (before, after) for part in _iterate_parsed(model)
     ):
         return is_proved_at_all_times(pair)
-    old, new = _list_changed_texts(before), _list_changed_texts(after)
+    old, new = _list_written_texts(before), _list_written_texts(after)
     return len(old) == len(new) and all(map(_is_one_template, old, new))
 
 
@@ -188,12 +188,12 @@ def _iterate_parsed(model: SqlModel) -> Iterator[exp.Expr]:
 def _is_one_template(before: str, after: str) -> bool:
     """Whether two templates differ only in blanks and comments."""
     try:
-        return _split_rendered_conditions(before) == _split_rendered_conditions(after)
+        return _split_template(before) == _split_template(after)
     except Exception:  # a template that cannot be split is the same only if its text is
         return before == after
 
 
-def _split_rendered_conditions(text: str) -> list[object]:
+def _split_template(text: str) -> list[object]:
     parts: list[object] = []
     tree = JINJA_PARSER.parse(text)
     for data in tree.find_all(nodes.TemplateData):

@@ -150,11 +150,11 @@ def find_layout_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
     for name in ("table_format", "storage_format"):
         if getattr(pair.before, name) != getattr(pair.after, name):
             changed.append(f"{name} {getattr(pair.after, name) or 'default'}")
-    if _list_changed_texts(pair.before.clustered_by) != _list_changed_texts(
+    if _render_expressions(pair.before.clustered_by) != _render_expressions(
         pair.after.clustered_by
     ):
         changed.append(
-            f"clustered_by {', '.join(_list_changed_texts(pair.after.clustered_by)) or 'none'}"
+            f"clustered_by {', '.join(_render_expressions(pair.after.clustered_by)) or 'none'}"
         )
     replaced = pair.after.kind.is_incremental_by_partition and before != after
     left = _list_partitions_beside_time(pair, set(after) - set(before))
@@ -211,7 +211,7 @@ def _list_partitions(model: Model) -> list[str]:
     return sorted(list_column_names(list(model.partitioned_by)))
 
 
-def _list_changed_texts(items: Any) -> list[str]:
+def _render_expressions(items: Any) -> list[str]:
     return [item.sql() for item in items or []]
 
 
@@ -347,7 +347,7 @@ _HOURS = {"": 1.0, "minute": 1 / 60, "hour": 1.0, "day": 24.0, "week": 168.0}
 @on_change(PROPERTIES)
 def find_property_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Changed properties in the MODEL block, and in `TBLPROPERTIES` of the model's statements."""
-    before, after = read_changed_properties(pair.before), read_changed_properties(pair.after)
+    before, after = read_table_properties(pair.before), read_table_properties(pair.after)
     found: dict[PropertyEffect, list[str]] = {}
     for name in sorted(before.keys() | after.keys()):
         known = next((one for one in _KNOWN if one.name.fullmatch(name)), None)
@@ -368,7 +368,7 @@ def find_property_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleO
         )
 
 
-def read_changed_properties(model: Model) -> dict[str, str]:
+def read_table_properties(model: Model) -> dict[str, str]:
     """Reads the table properties that a model sets, by name, without quotes."""
     found = {
         name: value.name if isinstance(value, exp.Literal) else value.sql().strip("'")

@@ -199,7 +199,7 @@ def list_differences_of_manifest_file(before: str, after: str) -> Iterator[Deplo
 def read_deployment_values(text: str) -> Counter[_Pair] | None:
     """Every value with its path; None if the text is not YAML. Templates are words."""
     pairs: Counter[_Pair] = Counter()
-    bare = replace_templates(text, lambda template: f"'{list_template_words_of_file(template)}'")
+    bare = replace_templates(text, lambda template: f"'{write_template_on_one_line(template)}'")
     bare = text if load_yaml(bare) is None else bare
     for document in re.split(r"^---[^\S\n]*$", bare, flags=re.MULTILINE):
         if not document.strip():
@@ -212,7 +212,7 @@ def read_deployment_values(text: str) -> Counter[_Pair] | None:
     return pairs
 
 
-def list_template_words_of_file(template: str) -> str:
+def write_template_on_one_line(template: str) -> str:
     """A template as one line without quotes."""
     return " ".join(template.split()).replace("'", "\u2019")
 

@@ -82,7 +82,7 @@ _SPARK_NAMED = re.compile(
     re.IGNORECASE,
 )
 _VERSION = re.compile(r"(\d+)(?:\.(\d+))?")
-_LOCKS = frozenset({"poetry.lock", "uv.lock", "pdm.lock"})
+LOCK_FILES = frozenset({"poetry.lock", "uv.lock", "pdm.lock"})
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def _is_version_file(path: str) -> bool:
     pure = PurePosixPath(path)
     name = pure.name.lower()
     return (
-        name in {*_LOCKS, "pyproject.toml", "pipfile", "pipfile.lock", "setup.py", "setup.cfg"}
+        name in {*LOCK_FILES, "pyproject.toml", "pipfile", "pipfile.lock", "setup.py", "setup.cfg"}
         or (
             pure.suffix in {".txt", ".in", ".lock"}
             and ("require" in str(pure) or "constraint" in name)
@@ -161,7 +161,7 @@ def _is_version_file(path: str) -> bool:
 def list_version_bounds_in_file(path: str, text: str) -> Mapping[str, VersionBound]:
     """Lists the version bounds of each package in a file; `spark` is an image or an archive."""
     name = PurePosixPath(path).name.lower()
-    if name in _LOCKS:
+    if name in LOCK_FILES:
         found = _LOCKED.finditer(text)
         return {_name_package(one): _parse_bound(one["asked"], is_exact=True) for one in found}
     if name == "pipfile.lock":
@@ -207,7 +207,6 @@ def _parse_bound(text: str, *, is_exact: bool) -> VersionBound:
     return VersionBound(text, named[0] if named else major, re.search(r"<|==|~=", text) is None)
 
 
-LOCK_FILES = frozenset({"poetry.lock", "uv.lock", "pdm.lock"})
 _TABLE = re.compile(r"^\[\[package\]\][^\S\n]*$", re.MULTILINE)
 _FIELD = re.compile(r'^(name|version)\s*=\s*"([^"\n]*)"', re.MULTILINE)
 # A source that is a table of its own (Poetry), or in one line (uv); PDM names it among the fields.

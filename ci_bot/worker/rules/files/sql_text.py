@@ -173,9 +173,9 @@ _BLANKS = re.compile(r"\s*")
 _MOST_COMMENTS = 50
 # The parser gets unchecked text, and may raise other errors than its own.
 _UNPARSED = (
-    *(SqlglotError, SQLMeshError, RecursionError),
-    *(ValueError, AttributeError, KeyError, TypeError, IndexError),
-)
+    SqlglotError, SQLMeshError, RecursionError,
+    ValueError, AttributeError, KeyError, TypeError, IndexError,
+)  # fmt: skip
 # A macro that the text defines may have any name, also one of SQLMesh's own macros.
 _DEFINES_MACROS = re.compile(r"\bDEF\b", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"(?!__)[\w$-]+")

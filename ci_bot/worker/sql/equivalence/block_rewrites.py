@@ -173,7 +173,7 @@ def _iterate_strict_columns(conditions: list[Term]) -> Iterator[SourceColumn]:
             yield known
 
 
-def _find_null_tested(term: Term) -> Term | None:
+def _find_null_tested_term(term: Term) -> Term | None:
     """What a condition `a IS NULL` tests; None if it is another condition."""
     if not isinstance(term, TermOperation) or not term.op.startswith("is("):
         return None
@@ -186,7 +186,7 @@ def _find_known_tested(term: Term) -> Term | None:
     """What a condition `a IS NOT NULL` tests; None if it is another condition."""
     if not isinstance(term, TermOperation) or term.op != "not":
         return None
-    return _find_null_tested(term.parts[0])
+    return _find_null_tested_term(term.parts[0])
 
 
 def _list_compared_columns(term: Term) -> list[SourceColumn]:
@@ -306,7 +306,7 @@ def _make_unmatched_joins_anti(block: QueryBlock) -> None:
         tests = [
             term
             for term in block.part.where
-            for column in [_find_null_tested(term)]
+            for column in [_find_null_tested_term(term)]
             if isinstance(column, SourceColumn)
             and column.source is hung.source
             and column.name in compared

@@ -10,9 +10,9 @@ from sqlglot import exp
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 # Conditions of these alone give an answer for each row, if no side is converted to compare it.
 _NEVER_FAIL = (
-    *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Neg),
-    *(exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, *_COMPARISONS),
-)
+    exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Neg,
+    exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, *_COMPARISONS,
+)  # fmt: skip
 
 
 class ChoiceBranch(NamedTuple):
@@ -137,7 +137,7 @@ def _replace_only_branch(branch: ChoiceBranch, otherwise: exp.Expr) -> exp.Expr 
         return _build_nullif(condition, otherwise)
     if _is_known_test(condition, given) and not is_null(otherwise):
         return _build_coalesce([given, otherwise])
-    if _find_null_tested(condition) == otherwise and not is_null(given):
+    if _find_null_tested_value(condition) == otherwise and not is_null(given):
         return _build_coalesce([otherwise, given])
     return None
 
@@ -181,7 +181,7 @@ def _replace_first_default(choice: CaseChoice) -> exp.Expr | None:
     return _build_coalesce([given, *_list_defaults(replace_choice(default) or default)])
 
 
-def _find_null_tested(condition: exp.Expr) -> exp.Expr | None:
+def _find_null_tested_value(condition: exp.Expr) -> exp.Expr | None:
     """What `value IS NULL` tests; None if it is another condition."""
     is_test = isinstance(condition, exp.Is) and is_null(condition.expression)
     return condition.this if is_test else None
@@ -189,7 +189,9 @@ def _find_null_tested(condition: exp.Expr) -> exp.Expr | None:
 
 def _is_known_test(condition: exp.Expr, value: exp.Expr) -> bool:
     """Whether a condition is `value IS NOT NULL`."""
-    return isinstance(condition, exp.Not) and _find_null_tested(condition.this.unnest()) == value
+    return (
+        isinstance(condition, exp.Not) and _find_null_tested_value(condition.this.unnest()) == value
+    )
 
 
 def never_fail(*conditions: exp.Expr) -> bool:

@@ -186,14 +186,14 @@ class QueryMeaning:
             for term, node in notes.filters
             if not is_interval_predicate(node)
         )
-        self.joins = [self._make_join_meaning(join) for join in notes.list_joins]
+        self.joins = [self._make_join_meaning(join) for join in notes.joins]
         self.groups = [
             frozenset(self._make_key(term, node) for term, node in group) for group in notes.groups
         ]
         self.distincts: int = notes.distincts
         self.unions: Counter[str] = notes.unions
-        self.reads: Counter[str] = notes.count_reads
-        self.columns: Mapping[str, set[str]] = notes.list_joined_columns
+        self.reads: Counter[str] = notes.reads
+        self.columns: Mapping[str, set[str]] = notes.joined_columns
 
     @cached_property
     def inner_conditions(self) -> frozenset[TermKey]:
@@ -213,13 +213,13 @@ class QueryMeaning:
         )
 
     @cached_property
-    def list_totals(self) -> dict[str, Counter[str]]:
+    def totals(self) -> dict[str, Counter[str]]:
         return {
             name: Counter(_iterate_totals(term)) for name, term in self._form.block.outputs.items()
         }
 
     @cached_property
-    def list_quotients(self) -> dict[str, Counter[TermKey]]:
+    def quotients(self) -> dict[str, Counter[TermKey]]:
         """For each result how often it divides by what; by `WHOLE` how many quotients are whole."""
         return {
             name: self._count_quotients(term) for name, term in self._form.block.outputs.items()

@@ -364,9 +364,9 @@ _RULES: Mapping[str, Replacement] = {
 }
 # All others are Spark's definitions; another engine may compute something else.
 _IN_ANY_ENGINE = (
-    *("Case", "Coalesce", "CountIf", "DayOfMonth", "Filter", "If"),
-    *("NullSafeEQ", "NullSafeNEQ", "Nvl2"),
-)
+    "Case", "Coalesce", "CountIf", "DayOfMonth", "Filter", "If",
+    "NullSafeEQ", "NullSafeNEQ", "Nvl2",
+)  # fmt: skip
 _REPLACEMENTS = {getattr(exp, name): rule for name, rule in _RULES.items() if hasattr(exp, name)}
 _RULES_OF_ANY: Mapping[str, Replacement] = {
     **_RULES,

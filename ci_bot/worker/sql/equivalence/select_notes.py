@@ -84,7 +84,7 @@ class QueryNotes:
 
     Attributes:
         first: the first source of each FROM.
-        joined: the joins; `list_joins` describes them, and is computed on first use.
+        joined: the joins; `joins` describes them, and is computed on first use.
         blocks: every block; the sources of one that was merged into another come again there.
     """
 
@@ -104,7 +104,7 @@ class QueryNotes:
         return is_first
 
     @cached_property
-    def list_joins(self) -> list[JoinNote]:
+    def joins(self) -> list[JoinNote]:
         found: list[JoinNote] = []
         for join in self.joined:
             how = _HOW.get(join.way) or ("INNER" if join.on else "CROSS")
@@ -116,7 +116,7 @@ class QueryNotes:
         return found
 
     @cached_property
-    def count_reads(self) -> Counter[str]:
+    def reads(self) -> Counter[str]:
         """What FROM and inner joins read, and how often."""
         found = Counter(item.read_target for item in self.first)
         for join in self.joined:
@@ -127,7 +127,7 @@ class QueryNotes:
         return found
 
     @cached_property
-    def list_joined_columns(self) -> dict[str, set[str]]:
+    def joined_columns(self) -> dict[str, set[str]]:
         """The columns of queries that are joined, by what they read themselves."""
         found: dict[str, set[str]] = {}
         for join in self.joined:

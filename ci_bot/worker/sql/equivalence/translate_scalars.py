@@ -444,9 +444,9 @@ _SPECIAL: dict[type, Callable[[ScalarTranslator, Any], Term]] = {
 _STAR_WITHIN = "a star within an expression"
 # Two equal values of these types are written alike: no zero has a sign, and no number a scale.
 _OF_ONE_FORM = (
-    *(exp.DataType.Type.INT, exp.DataType.Type.BIGINT, exp.DataType.Type.SMALLINT),
-    *(exp.DataType.Type.TEXT, exp.DataType.Type.DATE, exp.DataType.Type.BOOLEAN),
-)
+    exp.DataType.Type.INT, exp.DataType.Type.BIGINT, exp.DataType.Type.SMALLINT,
+    exp.DataType.Type.TEXT, exp.DataType.Type.DATE, exp.DataType.Type.BOOLEAN,
+)  # fmt: skip
 _FIRST = {"this": "0", "expression": "1", "expressions": "2"}
 _ENDS = ("start", "end")
 _WHOLE = "UNBOUNDED PRECEDING UNBOUNDED FOLLOWING"

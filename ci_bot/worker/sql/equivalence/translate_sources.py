@@ -301,8 +301,9 @@ class SourceTranslator:
         """One entry of FROM, with the joins within it."""
         if not isinstance(node, exp.Subquery) or isinstance(node.this, exp.Query):
             item, part = self._enter_source(node, role, alone)
-            is_table = isinstance(node, exp.Table) and part is not None
-            return item, self._add_inside(node, part) if is_table and part is not None else part
+            if isinstance(node, exp.Table) and part is not None:
+                part = self._add_inside(node, part)
+            return item, part
         self.host.add_gap("joins in brackets")
         if not node.alias and not node.args.get("pivots"):
             return self._enter_unnamed(node, role)
