@@ -41,7 +41,7 @@ class ContainerUser:
 class Machine:
     """The machine as a run sees it.
 
-    Args:
+    Attributes:
         environ: The process's environment.
         directory: The current directory.
         out: Where results go (stdout).

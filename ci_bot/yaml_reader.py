@@ -38,9 +38,9 @@ __all__ = [
     "UnreadYaml",
     "YamlPlace",
     "compose_yaml",
-    "load_yaml",
     "read_plain_yaml",
     "read_yaml",
+    "read_yaml_or_none",
 ]
 
 # A place in a document: keys, and the positions of items in lists.
@@ -150,7 +150,7 @@ def read_yaml(text: str) -> Any:
         return None if root is None else reader.constructor.construct_document(root)
 
 
-def load_yaml(text: str) -> Any:
+def read_yaml_or_none(text: str) -> Any:
     """Returns the document as `read_yaml` does, or None if it cannot be read."""
     try:
         return read_yaml(text)

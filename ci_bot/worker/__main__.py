@@ -198,13 +198,13 @@ def perform_request(
         progress("spark", "starting Spark")
 
     if is_spark_expected(request):
-        from ci_bot.yaml_reader import load_yaml
+        from ci_bot.yaml_reader import read_yaml_or_none
 
         early_session.start_session_early(
             Path(request.projects[0]),
             request.gateway,
             java_environment.prepare_brief_java,
-            load_yaml,
+            read_yaml_or_none,
         )
     from ci_bot.worker import sqlmesh_compat
     from ci_bot.worker.runtime import WorkerPhaseClock, imports
@@ -392,12 +392,12 @@ def answer_about_surroundings(
     if isinstance(request, LearnRequest):
         from ci_bot.worker.cost import event_logs as activity
 
-        learning = activity.LearnPorts(clock, progress, before_spark, lambda: stop.is_requested)
+        learning = activity.EventLogPorts(clock, progress, before_spark, lambda: stop.is_requested)
         return activity.learn_from_event_logs(request, learning)
     if isinstance(request, ExposuresRequest):
         from ci_bot.worker.cost import event_log_reads, event_logs
 
-        reading = event_logs.LearnPorts(clock, progress, before_spark, lambda: stop.is_requested)
+        reading = event_logs.EventLogPorts(clock, progress, before_spark, lambda: stop.is_requested)
         return event_log_reads.list_readers_in_event_logs(request, reading)
     if isinstance(request, EstimateRequest):
         from ci_bot.worker.cost import input_size_estimator

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.worker.runtime.java_process import guess_spark_options_for_java
-from ci_bot.yaml_reader import load_yaml
+from ci_bot.yaml_reader import read_yaml_or_none
 from tests.projects import write_shop
 
 pytestmark = [pytest.mark.own_jvm, pytest.mark.cold_worker]
@@ -45,6 +45,6 @@ def test_guess__is_what_sqlmesh_asks_pyspark_for(tmp_path: Path) -> None:
     assert done.stdout, done.stderr
     told = json.loads(done.stdout)
     assert told == {
-        "options": guess_spark_options_for_java(shop.project, None, load_yaml),
+        "options": guess_spark_options_for_java(shop.project, None, read_yaml_or_none),
         "same": True,
     }

@@ -28,7 +28,7 @@ PROGRAM = """
 import json, os, sys
 from pathlib import Path
 from ci_bot.worker.runtime import early_session, java
-from ci_bot.yaml_reader import load_yaml
+from ci_bot.yaml_reader import read_yaml_or_none
 
 project, metastore, changed = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 found = {}
@@ -36,7 +36,7 @@ found = {}
 def prepare():
     os.environ.update(java.find_java_environment(os.environ, python=sys.executable))
 
-early_session.start_session_early(project, None, prepare, load_yaml)
+early_session.start_session_early(project, None, prepare, read_yaml_or_none)
 waiting = early_session._STARTER._early
 assert waiting._started.wait(120), "no session"
 early_session._parse_statements(waiting._session)

@@ -28,7 +28,7 @@ PAGE = "report.html"
 class DocumentTexts:
     """The makers of a document's texts; each text is made only when it is written, and not kept.
 
-    Args:
+    Attributes:
         markdown: Makes the complete document as Markdown.
         page: Makes the same as one HTML file, `report.html`, in pieces; gives None if there is
             none.

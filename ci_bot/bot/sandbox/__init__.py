@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ci_bot.bot.sandbox.git_program import NO_GIT
     from ci_bot.bot.sandbox.git_repository import FilesMissingInGit, GitFile, GitRepository
     from ci_bot.bot.sandbox.launch import (
-        CONTAINER_PATH,
         DOCKER_SOCKETS,
         MIB,
         SandboxIdentity,
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
         resolve_inside_checkout,
         resolve_project_paths_for_sandbox,
     )
+    from ci_bot.bot.sandbox.start_command import CONTAINER_PATH
     from ci_bot.bot.sandbox.worker_output import (
         JAVA_READS,
         SandboxedTracebackFilter,
@@ -93,7 +93,6 @@ __getattr__ = open_on_demand(
             "DOCKER_SOCKETS",
             "SandboxIdentity",
             "SandboxLaunch",
-            "CONTAINER_PATH",
             "SandboxVariables",
             "build_environment_on_machine",
             "parse_sandbox_variables",
@@ -106,6 +105,7 @@ __getattr__ = open_on_demand(
             "list_files_opened_in_sandbox",
             "SandboxedTracebackFilter",
         ],
+        "start_command": ["CONTAINER_PATH"],
         "process_secrecy": ["keep_secrets_of_action"],
         "requirements": ["check_requirements_before_sandbox", "install_requirements_in_sandbox"],
         "run_directories": [

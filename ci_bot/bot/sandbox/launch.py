@@ -385,14 +385,11 @@ def _is_directory_sticky_for_sandbox(place: Path) -> bool:
     return place.is_dir() and bool(place.stat().st_mode & 0o1000)
 
 
-__all__ = ["CONTAINER_PATH", "SandboxIdentity", "SandboxLaunch", "SandboxLimits"]
-
-
 @dataclass(frozen=True, kw_only=True)
 class SandboxLimits:
     """The worker's limits; the defaults are higher than what a large project needs.
 
-    Args:
+    Attributes:
         memory_bytes: Of all its processes together, the JVM included; None: no limit.
         disk_reserve_bytes: What has to stay free on each disk that the worker writes to.
         processes: And threads, of the worker's user; only if it has a user of its own.
@@ -418,7 +415,7 @@ class SandboxLimits:
 class SandboxLaunch:
     """How to start the worker.
 
-    Args:
+    Attributes:
         python: Absolute path of the worker's interpreter; it may be another one than the bot's.
         variables: The worker's whole environment (see `build_sandboxed_environment`).
         directory: Where the worker starts: the copy of the checkout.

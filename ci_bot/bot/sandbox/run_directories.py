@@ -215,7 +215,7 @@ ON_THE_BASE_BRANCH = "(on the base branch) "
 class SandboxWorkspace:
     """Directories that exist for one run; all are removed after it, except a laptop's `repository`.
 
-    Args:
+    Attributes:
         checkout: The original.
         root: Holds the others; the worker can enter it, but not list it or add to it.
         repository: What the worker uses as the checkout: a copy in the container.

@@ -69,7 +69,7 @@ class SandboxWatcherSign(Enum):
 class EndedSandboxedProcess:
     """How a process ended.
 
-    Args:
+    Attributes:
         exit_code: Of the process; negative: the signal that ended it.
         stopped: Why we ended it, if we did.
         beside_exit_code: Of the process beside it, if there was one that ended on its own.
@@ -266,7 +266,7 @@ class SandboxedProcessWatcher:
 class SandboxWatchOptions:
     """Who gets its output, and when to stop.
 
-    Args:
+    Attributes:
         on_log: Gets each line of output, without secrets.
         on_progress: Gets each valid progress message.
         on_cancel: Called once when `cancel` is set, while the process still has its seconds.
@@ -292,7 +292,7 @@ class SecondSandboxedProcess:
 
     It gets no progress pipe, is not traced, and sets its own limits (`SandboxLaunch.bounds`).
 
-    Args:
+    Attributes:
         command: The program and its arguments.
         pass_fds: Descriptors that only this process inherits.
     """

@@ -69,7 +69,7 @@ class SecondSandboxedQuestion:
     The worker that loads the project waits for the end of that process. So it never runs beside
     code of the pull request, which could manipulate another process of the same user.
 
-    Args:
+    Attributes:
         started: Whether the process was started.
         answer: Set if there is one that can be trusted, even if the first question failed.
         refusal: Why there is none, as the end of a sentence.

@@ -171,7 +171,7 @@ def _request_tests_on_base(
             owner=owner,
             tests=[TestName(path=path or None, name=name) for path, name in wanted],
         ).model_copy(update={"projects": projects})
-        answer = client.base_tests(request)
+        answer = client.request_base_tests(request)
     except BotError:
         # The base branch's own code broke its process, or there is no time left: nobody knows.
         return {}

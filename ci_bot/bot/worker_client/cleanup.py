@@ -128,7 +128,7 @@ _CAUSES = {
 class WorkerSweepOptions:
     """The options of a sweep.
 
-    Args:
+    Attributes:
         owner: The repository, as the ledger records it.
         max_deletions: The most environments that one sweep removes or whose tables it reclaims.
         dry_run: Report what would be removed, and remove nothing.
@@ -157,7 +157,7 @@ class _TableFieldsOfWorkerSweep(TypedDict, total=False):
 class EnvironmentSweptByWorker:
     """One environment, why it is treated as it is, and what happened to it.
 
-    Args:
+    Attributes:
         number: The pull request in the name; None if there is none.
         document: The cleanup's own document; None if none was made.
         waits: Why it is still there although it should be gone; None if it is gone or may stay.
@@ -293,7 +293,7 @@ def _judge_environment_by_pull_state(
 class WorkerSweepOutcome:
     """What a sweep found and did.
 
-    Args:
+    Attributes:
         others: How many environments belong to other repositories on the same state.
         failure: Why some or all cleanups could not be done; what was done is in `rows`.
     """

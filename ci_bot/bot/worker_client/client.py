@@ -149,7 +149,7 @@ RequestT = TypeVar("RequestT", bound=Contract)
 class WorkerClientOptions:
     """What a run needs to know before it can ask the worker anything.
 
-    Args:
+    Attributes:
         checkout: The repository's root.
         projects: Project directories, relative to `checkout`.
         requirements: A file of the project's own pins, relative to `checkout`.
@@ -353,7 +353,7 @@ class WorkerClient:
                 else:
                     self.not_scanned_because = second.refusal
 
-    def base_tests(self, request: BaseTestsRequest) -> BaseTests | Failure:
+    def request_base_tests(self, request: BaseTestsRequest) -> BaseTests | Failure:
         return self._request_answer(request, BaseTests)
 
     def list_loaded_among(self, changed: Collection[str]) -> frozenset[str] | None:

@@ -82,7 +82,7 @@ class ReclaimTableNames:
 class ReclaimTableFacts:
     """The facts at the moment of the decision.
 
-    Args:
+    Attributes:
         recorded: The tables that, by the ledger, did not exist before the environment.
         rows: Every row that the state has of the recorded models, whoever made it.
         names: The table names of the recorded snapshots that are in the state.
@@ -114,7 +114,7 @@ class ReclaimTableToKeep:
 class ReclaimTableFate:
     """The decision on a removed environment's tables.
 
-    Args:
+    Attributes:
         forget: Snapshots whose state rows are deleted, and what is deleted with them.
         drop: Tables that are dropped.
         keep: Tables that stay.

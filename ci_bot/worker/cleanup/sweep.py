@@ -164,7 +164,7 @@ _ONE_ENVIRONMENT = ("suffix_target",)
 class SweepPorts:
     """The clock and callbacks that a sweep gets from its caller.
 
-    Args:
+    Attributes:
         stop: Whether the run was asked to stop; checked between two environments.
         keep: Called with the answer so far, so that a stopped run has reported it.
         now: A clock in seconds.

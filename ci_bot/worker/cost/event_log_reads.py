@@ -29,7 +29,7 @@ from ci_bot.worker.cost.event_log_application import (
 from ci_bot.worker.cost.event_logs import (
     EventLog,
     EventLogFiles,
-    LearnPorts,
+    EventLogPorts,
     is_readable_event_log_version,
     list_event_logs,
     read_directory_of_event_logs,
@@ -308,7 +308,9 @@ def _add_application(reads: EventLogReads, found: ReadersInEventLogs) -> str:
     return "read"
 
 
-def list_readers_in_event_logs(request: ExposuresRequest, ports: LearnPorts) -> ExposuresDocument:
+def list_readers_in_event_logs(
+    request: ExposuresRequest, ports: EventLogPorts
+) -> ExposuresDocument:
     """Lists who has read prod's tables in the last 90 days, from a directory of logs. Read-only.
 
     Raises:

@@ -366,7 +366,7 @@ def is_readable_event_log_version(version: str | None) -> bool:
 
 
 @dataclass(frozen=True)
-class LearnPorts:
+class EventLogPorts:
     """The clock and callbacks that learning gets. `before_java` is called before a JVM starts."""
 
     clock: WorkerPhaseClock
@@ -375,7 +375,7 @@ class LearnPorts:
     stop: Callable[[], bool]
 
 
-def learn_from_event_logs(request: LearnRequest, ports: LearnPorts) -> LearnDocument:
+def learn_from_event_logs(request: LearnRequest, ports: EventLogPorts) -> LearnDocument:
     """Reads the logs, and records the writes to SQLMesh's tables in the ledger.
 
     Raises:
@@ -408,7 +408,7 @@ def learn_from_event_logs(request: LearnRequest, ports: LearnPorts) -> LearnDocu
 
 
 def learn_event_logs_into_ledger(
-    ledger: CostLedger, directory: str, settings: dict[str, str], ports: LearnPorts
+    ledger: CostLedger, directory: str, settings: dict[str, str], ports: EventLogPorts
 ) -> LearnedLogs:
     """Runs `learn_costs_from_event_logs` with the file system of the directory.
 
@@ -436,7 +436,7 @@ ReadLogs = TypeVar("ReadLogs")
 def read_directory_of_event_logs(
     directory: str,
     settings: dict[str, str],
-    ports: LearnPorts,
+    ports: EventLogPorts,
     read: Callable[[EventLogFiles, str], ReadLogs],
 ) -> ReadLogs:
     """Calls `read` with the logs of a directory, on the file system that it is on.

@@ -78,7 +78,7 @@ _NEWEST_OF_A_MODEL, _NEWEST = 3, 2_000
 class PlanCostEstimator:
     """Estimates for the plans of one project, from every source that is available.
 
-    Args:
+    Attributes:
         context: SQLMesh's context.
         hour_price: The price of an executor-hour.
         say: Called with a sentence about each step.

@@ -289,7 +289,7 @@ CANCELLED = "The run was cancelled before this model was compared."
 class DiffCandidate:
     """A model that could be compared.
 
-    Args:
+    Attributes:
         rows: Rows of both sides together; None if not known.
         size: Bytes of both sides together; None if not known.
         unavailable: Why there is nothing to compare (a new model, a view that was removed). The
@@ -320,7 +320,7 @@ class DiffBudget:
 class DiffControls:
     """The limits of a run, and the ways to stop it.
 
-    Args:
+    Attributes:
         workers: The number of comparisons at a time; Spark shares its slots among them
             (`spark_port.count_parallel_diffs` says how many a session can run).
         cancelled: Whether the run is cancelled; checked before each model, and several times a

@@ -135,7 +135,7 @@ MAX_DECIMALS = 37
 class DiffedTable:
     """A table or view that Spark has checked.
 
-    Args:
+    Attributes:
         name: Its name in queries, so that Spark does not analyse it again. For a view on views that
             is most of a query's time.
         columns: Names and types, in order. Types are written as in Spark's DDL, with the field
@@ -176,7 +176,7 @@ class DiffQueryError(Exception):
 class TimeWindow:
     """The intervals of an incremental model that each side has.
 
-    Args:
+    Attributes:
         column: The time column's name.
         prod: The intervals that prod has filled, in any order.
         pr: The intervals that the PR environment has filled.
@@ -193,7 +193,7 @@ class TimeWindow:
 class DiffSpec:
     """One model's comparison.
 
-    Args:
+    Attributes:
         model: The name that the report shows.
         prod: Prod's table or view as Spark SQL names it, with quotes if a part needs them.
         pr: The PR environment's table or view, in the same form.

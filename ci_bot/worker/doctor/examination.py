@@ -45,7 +45,7 @@ from ci_bot.worker.project import (
     run_unit_tests,
 )
 from ci_bot.worker.runtime import WorkerPhaseClock, java, load_trace
-from ci_bot.yaml_reader import load_yaml
+from ci_bot.yaml_reader import read_yaml_or_none
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
@@ -127,7 +127,7 @@ def _read_workflows(repository: Path) -> Iterator[Mapping[str, Any]]:
     """Yields the workflows of a repository that can be read."""
     for file in sorted((repository / _FOLDER).glob("*.y*ml")):
         if file.is_file() and file.stat().st_size <= _LARGEST:
-            workflow = load_yaml(file.read_text(encoding="utf-8", errors="replace"))
+            workflow = read_yaml_or_none(file.read_text(encoding="utf-8", errors="replace"))
             if isinstance(workflow, dict):
                 yield workflow
 

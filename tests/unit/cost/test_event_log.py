@@ -22,8 +22,8 @@ from ci_bot.worker.cost.event_log_application import (
     find_table_written_in_event_log,
 )
 from ci_bot.worker.cost.event_logs import (
+    EventLogPorts,
     LearnedLogs,
-    LearnPorts,
     LocalEventLogFiles,
     get_local_path_of_event_logs,
     is_compressed_event_log,
@@ -315,7 +315,9 @@ def test_learn__keeps_no_word_of_the_environment(tmp_path: Path, ledger: CostLed
     assert all("hunter2" not in row.to_json() for row in ledger.list_prod_runs([TABLE]))
 
 
-PORTS = LearnPorts(WorkerPhaseClock(), lambda _phase, _message: None, lambda: None, lambda: False)
+PORTS = EventLogPorts(
+    WorkerPhaseClock(), lambda _phase, _message: None, lambda: None, lambda: False
+)
 
 
 def test_learn__of_a_directory_that_is_not_there_is_one_sentence(

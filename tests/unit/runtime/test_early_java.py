@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ci_bot.worker.runtime.java_process import HIVE, EarlyJava, guess_spark_options_for_java
-from ci_bot.yaml_reader import load_yaml
+from ci_bot.yaml_reader import read_yaml_or_none
 
 CONFIG = """\
 gateways:
@@ -91,7 +91,7 @@ def project(tmp_path: Path, text: str = CONFIG, name: str = "config.yaml") -> Pa
 
 
 def test_guessed__default_gateway_in_plain_text(tmp_path: Path) -> None:
-    assert guess_spark_options_for_java(project(tmp_path), None, load_yaml) == {
+    assert guess_spark_options_for_java(project(tmp_path), None, read_yaml_or_none) == {
         "spark.master": "local[2]",
         "spark.ui.enabled": "False",
         "spark.default.parallelism": "3",
@@ -101,8 +101,8 @@ def test_guessed__default_gateway_in_plain_text(tmp_path: Path) -> None:
 
 def test_guessed__no_default_is_the_first_gateway(tmp_path: Path) -> None:
     text = CONFIG.replace("default_gateway: spark\n", "")
-    assert guess_spark_options_for_java(project(tmp_path, text), None, load_yaml) is None
-    assert guess_spark_options_for_java(tmp_path, "spark", load_yaml) is not None
+    assert guess_spark_options_for_java(project(tmp_path, text), None, read_yaml_or_none) is None
+    assert guess_spark_options_for_java(tmp_path, "spark", read_yaml_or_none) is not None
 
 
 @pytest.mark.parametrize(
@@ -122,15 +122,15 @@ def test_guessed__no_default_is_the_first_gateway(tmp_path: Path) -> None:
 def test_guessed__nothing_where_it_does_not_stand_there(
     tmp_path: Path, text: str, gateway: str | None
 ) -> None:
-    assert guess_spark_options_for_java(project(tmp_path, text), gateway, load_yaml) is None
+    assert guess_spark_options_for_java(project(tmp_path, text), gateway, read_yaml_or_none) is None
 
 
 @pytest.mark.parametrize("beside", ["config.py", ".env", "config.yml"])
 def test_guessed__nothing_where_another_file_has_a_say(tmp_path: Path, beside: str) -> None:
     project(tmp_path)
-    assert guess_spark_options_for_java(tmp_path, None, load_yaml) is not None
+    assert guess_spark_options_for_java(tmp_path, None, read_yaml_or_none) is not None
     (tmp_path / beside).write_text("", encoding="utf-8")
-    assert guess_spark_options_for_java(tmp_path, None, load_yaml) is None
+    assert guess_spark_options_for_java(tmp_path, None, read_yaml_or_none) is None
 
 
 def test_launch__right_guess_starts_one_jvm() -> None:

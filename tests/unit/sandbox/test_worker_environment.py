@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.bot.sandbox.launch import (
-    CONTAINER_PATH,
     SandboxedEnvironment,
     SandboxVariables,
     build_sandboxed_environment,
     parse_sandbox_variables,
 )
-from ci_bot.bot.sandbox.start_command import NEVER_PREFIXES
+from ci_bot.bot.sandbox.start_command import CONTAINER_PATH, NEVER_PREFIXES
 from ci_bot.errors import BadInput
 
 TOKEN = "ghs_" + "0123456789abcdefghijklmnopqrstuvwxyz"

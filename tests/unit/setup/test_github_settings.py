@@ -16,7 +16,7 @@ from ci_bot.bot.cli.setup.github_settings import (
 from ci_bot.bot.cli.setup.read_configuration import (
     SetupConfigVariable,
     VariablePurpose,
-    read_python_file,
+    read_python_config,
     read_yaml_config,
 )
 from ci_bot.redaction import Redactor
@@ -24,7 +24,7 @@ from tests.setup_layouts import IN_PYTHON, ROOT, SPARK_ON_POSTGRES
 
 
 def of(text: str) -> list[SetupConfigVariable]:
-    read = read_python_file if "import" in text else read_yaml_config
+    read = read_python_config if "import" in text else read_yaml_config
     configuration = read(text)
     return configuration.list_variables_of(configuration.default_gateway)
 

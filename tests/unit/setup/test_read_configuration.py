@@ -7,7 +7,7 @@ import pytest
 from ci_bot.bot.cli.setup.read_configuration import (
     SetupConfigVariable,
     SetupProjectConfiguration,
-    read_python_file,
+    read_python_config,
     read_yaml_config,
 )
 from tests.setup_layouts import DUCKDB, IN_PYTHON, ROOT, SPARK_ON_POSTGRES
@@ -115,7 +115,7 @@ def test_yaml__that_no_parser_takes_still_gives_its_variables() -> None:
 
 
 def test_python__names_are_read_where_they_are_used() -> None:
-    configuration = read_python_file(IN_PYTHON)
+    configuration = read_python_config(IN_PYTHON)
     found = by_name(configuration)
     assert {name: (each.scope, each.key) for name, each in found.items()} == {
         "DB_HOST": ("state", "host"),
@@ -145,14 +145,14 @@ config = Config(gateways={
     "c": GatewayConfig(connection=SparkConnectionConfig(token=os.getenv("SOFT"))),
 })
 """
-    found = by_name(read_python_file(text), "a")
+    found = by_name(read_python_config(text), "a")
     assert {name: each.scope for name, each in found.items()} == {"HARD": "other"}
 
 
 def test_python__what_is_set_or_no_variable_is_left_out() -> None:
     text = "os.environ['SET'] = 'x'\nother['Y']\ngetenv(name)\nprint(os.environ)\n"
-    assert read_python_file(text).variables == ()
+    assert read_python_config(text).variables == ()
 
 
 def test_python__that_does_not_parse_says_so() -> None:
-    assert not read_python_file("config = Config(\n").is_whole
+    assert not read_python_config("config = Config(\n").is_whole

@@ -49,7 +49,7 @@ class PythonFactsForSetup:
     bot_keys: tuple[str, ...] = ()
 
 
-def read_python_config(text: str) -> PythonFactsForSetup | None:
+def read_python_facts(text: str) -> PythonFactsForSetup | None:
     """Reads what the file says; None if it is not Python."""
     try:
         tree = ast.parse(text)
@@ -310,9 +310,9 @@ def read_yaml_config(text: str) -> SetupProjectConfiguration:
     )
 
 
-def read_python_file(text: str) -> SetupProjectConfiguration:
+def read_python_config(text: str) -> SetupProjectConfiguration:
     """Reads what a `config.py` says, as far as its text shows it."""
-    found = read_python_config(text)
+    found = read_python_facts(text)
     if found is None:
         return _read_config_as_text(text)
     return SetupProjectConfiguration(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ci_bot.bot.cli.setup.read_configuration import (
     join_configurations,
-    read_python_file,
+    read_python_config,
     read_yaml_config,
 )
 from ci_bot.bot.cli.setup.repository_facts import (
@@ -128,7 +128,7 @@ def is_sqlmesh_project(directory: Path) -> bool:
 def _read_project(root: Path, project: str) -> FoundSetupProject:
     directory = root / project
     parts = [
-        read_python_file(_read_repository_text(file))
+        read_python_config(_read_repository_text(file))
         if file.suffix == ".py"
         else read_yaml_config(_read_repository_text(file))
         for file in _list_configuration_files(directory)

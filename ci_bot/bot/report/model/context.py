@@ -59,7 +59,7 @@ class ApplyRefusalView:
 class CommentViewContext:
     """Everything in a comment that comes from the bot.
 
-    Args:
+    Attributes:
         project: The key that distinguishes the projects of one repository.
         environment: The environment that the pull request owns.
         now: When this text is rendered, UTC.

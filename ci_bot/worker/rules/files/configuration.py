@@ -21,7 +21,7 @@ from ci_bot.static_config import FILES
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_file
-from ci_bot.yaml_reader import load_yaml
+from ci_bot.yaml_reader import read_yaml_or_none
 
 _FILES = frozenset(FILES)
 _DIGITS = 16
@@ -35,7 +35,7 @@ def flatten_configuration_file(text: str | None) -> dict[str, object] | None:
     """
     if text is None:
         return None
-    found = load_yaml(replace_templates_in_configuration_file(text))
+    found = read_yaml_or_none(replace_templates_in_configuration_file(text))
     return dict(_iterate_flat_keys(found, ())) if isinstance(found, dict) else None
 
 

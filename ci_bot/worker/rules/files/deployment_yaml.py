@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ci_bot.jinja_text import replace_templates
 from ci_bot.redaction import is_name_of_secret, redact_shapes, shorten_redacted
-from ci_bot.yaml_reader import load_yaml
+from ci_bot.yaml_reader import read_yaml_or_none
 
 
 class DeploymentDifference(NamedTuple):
@@ -200,11 +200,11 @@ def read_deployment_values(text: str) -> Counter[_Pair] | None:
     """Every value with its path; None if the text is not YAML. Templates are words."""
     pairs: Counter[_Pair] = Counter()
     bare = replace_templates(text, lambda template: f"'{write_template_on_one_line(template)}'")
-    bare = text if load_yaml(bare) is None else bare
+    bare = text if read_yaml_or_none(bare) is None else bare
     for document in re.split(r"^---[^\S\n]*$", bare, flags=re.MULTILINE):
         if not document.strip():
             continue
-        found = load_yaml(document)
+        found = read_yaml_or_none(document)
         if found is None:
             return None
         is_secret = isinstance(found, dict) and found.get("kind") == "Secret"

@@ -43,7 +43,7 @@ from ci_bot.worker.sqlmesh_compat import (
     find_objection_to_macro_code,
     list_parts_that_sqlmesh_evaluates,
 )
-from ci_bot.yaml_reader import load_yaml
+from ci_bot.yaml_reader import read_yaml_or_none
 
 # If no file names a dialect: one that quotes with backticks, and one with double quotes.
 _UNKNOWN = ("spark", "duckdb")
@@ -78,7 +78,7 @@ def _find_default_dialect(inputs: RuleInputs, path: str) -> str | None:
 @lru_cache(maxsize=_PROJECTS)
 def _read_dialect_in_yaml(text: str) -> str | None:
     """Reads `model_defaults: {dialect: spark}` in a config.yaml."""
-    settings = load_yaml(replace_templates(text, lambda _: "jinja", (EXPRESSION, BLOCK)))
+    settings = read_yaml_or_none(replace_templates(text, lambda _: "jinja", (EXPRESSION, BLOCK)))
     defaults = settings.get("model_defaults") if isinstance(settings, dict) else None
     return _read_dialect_name(defaults.get("dialect") if isinstance(defaults, dict) else None)
 
@@ -287,7 +287,7 @@ def _does_file_define_macros(text: str) -> bool:
 def _list_strings(text: str) -> list[str]:
     """Lists the texts of a YAML file that may be SQL with macros."""
     found: list[str] = []
-    todo: list[Any] = [load_yaml(_drop_templates(text))]
+    todo: list[Any] = [read_yaml_or_none(_drop_templates(text))]
     while todo:
         value = todo.pop()
         if isinstance(value, dict):

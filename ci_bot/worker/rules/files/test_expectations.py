@@ -16,7 +16,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from ci_bot.protocol.rules import quote_names
-from ci_bot.yaml_reader import load_yaml
+from ci_bot.yaml_reader import read_yaml_or_none
 
 ExpectedRow = Mapping[str, str | None]
 ReadText = Callable[[str], str | None]
@@ -121,7 +121,7 @@ def _read_expected_rows(
         content = read(str(path))
         if content is None:
             return None
-        loaded = content if whole.get("format") == "csv" else load_yaml(content)
+        loaded = content if whole.get("format") == "csv" else read_yaml_or_none(content)
         rows = loaded.get("rows") if isinstance(loaded, dict) else loaded
     if whole.get("format") == "csv":
         plain = isinstance(rows, str) and not whole.get("csv_settings")

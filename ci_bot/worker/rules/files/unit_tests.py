@@ -23,7 +23,7 @@ from ci_bot.worker.rules.model_pair import list_renamed_models
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_file, on_file_and_models
 from ci_bot.worker.sql import plain_name
-from ci_bot.yaml_reader import load_yaml
+from ci_bot.yaml_reader import read_yaml_or_none
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -113,7 +113,7 @@ def _make_test_file_reader(inputs: RuleInputs, *, before: bool) -> ReadText:
 
 
 def _read_cases(text: str | None, path: str, read: ReadText) -> list[WrittenTest]:
-    found = load_yaml(text) if text else None
+    found = read_yaml_or_none(text) if text else None
     if not isinstance(found, dict):
         return []
     return [
@@ -127,7 +127,7 @@ def _is_test_file_unreadable(text: str | None) -> bool:
     """Whether a YAML parser cannot read the text, usually because of Jinja around keys."""
     if text is None or all(_COMMENT_OR_BLANK.fullmatch(line) for line in text.splitlines()):
         return False
-    return not isinstance(load_yaml(text), dict)
+    return not isinstance(read_yaml_or_none(text), dict)
 
 
 REMOVED = find_rule("unit-test-removed")
