@@ -139,7 +139,7 @@ class QueryScope:
                 ]
         return found
 
-    def write_tie(self, rows: bool = False) -> str:
+    def write_tie(self, *, rows: bool = False) -> str:
         """An order of the rows that no query asks for.
 
         Args:

@@ -43,14 +43,14 @@ IGNORED = find_rule("lint-rules-ignored")
 _KINDS_WITHOUT_HISTORY = frozenset({"FULL", "VIEW"})
 
 
-def _name_changed_kind(model: Model) -> str:
+def _name_kind_of_model(model: Model) -> str:
     return str(getattr(model.kind.name, "value", model.kind.name))
 
 
 @on_change(KIND, EMBEDDED)
 def find_kind_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Models of another kind: a view instead of a table, full builds instead of intervals."""
-    old, new = _name_changed_kind(pair.before), _name_changed_kind(pair.after)
+    old, new = _name_kind_of_model(pair.before), _name_kind_of_model(pair.after)
     if old == new:
         return
     if new == "EMBEDDED":
@@ -455,7 +455,7 @@ def _list_signal_arguments(model: Model) -> dict[str, dict[str, str]]:
     """
     code = map_stored_code_of_model(model)
     return {
-        str(name): _list_changed_defaults(code.get(str(name)), str(name))
+        str(name): _list_defaults_in_code(code.get(str(name)), str(name))
         | {
             str(key): value.sql() if hasattr(value, "sql") else str(value)
             for key, value in arguments.items()
@@ -464,7 +464,7 @@ def _list_signal_arguments(model: Model) -> dict[str, dict[str, str]]:
     }
 
 
-def _list_changed_defaults(code: str | None, name: str) -> dict[str, str]:
+def _list_defaults_in_code(code: str | None, name: str) -> dict[str, str]:
     """Lists the defaults of a function's arguments; plain values as SQLGlot writes them."""
     tree = parse_python(code) if code is not None else None
     for node in ast.walk(tree) if tree is not None else ():

@@ -84,7 +84,7 @@ def _does_change_keep_macros(pair: ModelPair, old: ModelQuery, new: ModelQuery) 
     before, after = _count_macro_calls(old), _count_macro_calls(new)
     if not before and not after:
         return True
-    if _list_changed_definitions(pair.before) != _list_changed_definitions(pair.after):
+    if _list_definitions_of_model(pair.before) != _list_definitions_of_model(pair.after):
         return False
     code, was = map_stored_code_of_model(pair.after), map_stored_code_of_model(pair.before)
     for name in code.keys() | was.keys():
@@ -122,7 +122,7 @@ def _does_call_mention_time(call: exp.Expr) -> bool:
     return any(var.name.lower().startswith(_TIMES) for var in call.find_all(d.MacroVar))
 
 
-def _list_changed_definitions(model: Model) -> list[str]:
+def _list_definitions_of_model(model: Model) -> list[str]:
     return [definition.sql() for definition in model.macro_definitions]
 
 

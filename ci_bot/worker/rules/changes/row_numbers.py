@@ -38,7 +38,7 @@ def find_new_numbers(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserv
     """Row numbers as a new column, in an order that does not decide between rows."""
     if pair.query_before is None or pair.query_after is None or pair.has_same_text:
         return
-    known = _list_changed_row_numbers(pair.query_before)
+    known = _list_row_numbers_of_query(pair.query_before)
     yield from _observe_numbers(pair.after, pair.query_after, known, inputs)
     picked = {pick.subject for pick in _list_picks(pair.query_before)}
     yield from _observe_picks(pair.after, pair.query_after, picked, inputs)
@@ -57,7 +57,7 @@ def _observe_numbers(
     model: Model, query: ModelQuery, known: Collection[str], inputs: RuleInputs
 ) -> Iterator[RuleObservation]:
     models = {plain_name(fqn): one for fqn, one in inputs.after.items()}
-    for name, (select, window) in _list_changed_row_numbers(query).items():
+    for name, (select, window) in _list_row_numbers_of_query(query).items():
         if name not in known and _does_window_leave_ties(window, select, models):
             yield RuleObservation(
                 TIES,
@@ -70,7 +70,7 @@ def _observe_numbers(
             )
 
 
-def _list_changed_row_numbers(query: ModelQuery) -> dict[str, tuple[ScopedSelect, exp.Window]]:
+def _list_row_numbers_of_query(query: ModelQuery) -> dict[str, tuple[ScopedSelect, exp.Window]]:
     """Lists result columns that are a ROW_NUMBER, LAG and the like of the outer query, by name."""
     return {
         name: (branch, window)

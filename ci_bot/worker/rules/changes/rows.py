@@ -471,7 +471,7 @@ def _is_full_join_in_groups(pair: ModelPair, old: QueryMeaning, new: QueryMeanin
         and grouped is not None
         and grouped.node.args.get("group") is not None
         and not new.joins
-        and _list_tables_of_changed_query(before) == _list_tables_of_changed_query(after)
+        and _list_tables_of_query(before) == _list_tables_of_query(after)
     )
 
 
@@ -481,7 +481,7 @@ def _replace_full_joins(old: QueryMeaning, new: QueryMeaning) -> bool:
     return not lost and set(added) == {"UNION ALL"} and fulls[0] - fulls[1] >= added["UNION ALL"]
 
 
-def _list_tables_of_changed_query(tree: exp.Expr | None) -> list[str]:
+def _list_tables_of_query(tree: exp.Expr | None) -> list[str]:
     """Lists the tables that a query reads, each as often as it reads them; a CTE is no table."""
     found = tree.find_all(exp.Table) if tree is not None else ()
     return sorted(table_name(table) for table in found if table.db)

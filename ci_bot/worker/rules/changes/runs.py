@@ -111,7 +111,7 @@ def compare_changed_renderings_in_runs(pair: ModelPair) -> RunDifference | None:
     if _list_written_texts(before) == _list_written_texts(after):
         return None
     if not (
-        any(_KNOWN_TO_RUNS.search(_collect_changed_code(model)) for model in (before, after))
+        any(_KNOWN_TO_RUNS.search(_collect_code_of_model(model)) for model in (before, after))
         or sqlmesh_compat.share_query_that_sqlmesh_rendered(before, after)
     ):
         return None  # a run renders the same text as the load
@@ -132,7 +132,7 @@ def _list_written_texts(model: SqlModel) -> tuple[str, ...]:
     return (model.query_.sql, *(item.sql for item in statements))
 
 
-def _collect_changed_code(model: SqlModel) -> str:
+def _collect_code_of_model(model: SqlModel) -> str:
     """Collects the texts of the query, its statements and definitions, and of their macros."""
     python = (item.payload for item in model.python_env.values() if item.payload)
     return "\n".join([*_list_written_texts(model), *map(str, python), *list_jinja_macros(model)])

@@ -234,13 +234,10 @@ def find_merge_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
             "execution_time_as_valid_from",
             "insert_overwrite",
         )
-        if _render_changed_setting(getattr(old, name, None))
-        != _render_changed_setting(getattr(new, name, None))
+        if _render_setting(getattr(old, name, None)) != _render_setting(getattr(new, name, None))
     ]
     watched_old, watched_new = getattr(old, "columns", None), getattr(new, "columns", None)
-    if watched_old is not None and _render_changed_setting(watched_old) != _render_changed_setting(
-        watched_new
-    ):
+    if watched_old is not None and _render_setting(watched_old) != _render_setting(watched_new):
         changed.append("columns")
     if changed:
         yield RuleObservation(
@@ -253,9 +250,9 @@ def find_merge_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
         )
 
 
-def _render_changed_setting(value: object) -> str:
+def _render_setting(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(sorted(_render_changed_setting(item) for item in value))
+        return ", ".join(sorted(_render_setting(item) for item in value))
     return str(value.sql()).lower() if hasattr(value, "sql") else str(value)
 
 
@@ -386,12 +383,12 @@ def read_table_properties(model: Model) -> dict[str, str]:
 
 def _is_changed_value_harmless(known: _KnownProperty, old: str, new: str) -> bool:
     if known.harmless == "more":
-        was, now = _read_changed_amount(old), _read_changed_amount(new)
+        was, now = _read_amount_of_setting(old), _read_amount_of_setting(new)
         return was is not None and now is not None and now >= was
     return bool(known.harmless) and new.lower() == known.harmless
 
 
-def _read_changed_amount(text: str) -> float | None:
+def _read_amount_of_setting(text: str) -> float | None:
     """Reads a number, in hours if it is a time; None if it is written in another way."""
     found = _AMOUNT.fullmatch(text.strip())
     hours = _HOURS.get(found[2].lower()) if found is not None else None

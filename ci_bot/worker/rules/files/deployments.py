@@ -41,6 +41,7 @@ from ci_bot.worker.rules.files.package_versions import (
     is_lock_file,
     list_hash_differences,
     list_lock_differences,
+    normalize_package_name,
 )
 from ci_bot.worker.rules.files.settings import SPARK
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -290,7 +291,7 @@ def _list_requirement_lines(text: str) -> list[str]:
 
 def _name_package(line: str) -> str | None:
     found = _PACKAGE.match(line)
-    return re.sub(r"[-_.]+", "-", found[1]).lower() if found is not None else None
+    return normalize_package_name(found[1]) if found is not None else None
 
 
 def list_differences_of_script_file(

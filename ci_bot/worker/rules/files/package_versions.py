@@ -187,6 +187,11 @@ def list_version_bounds_in_file(path: str, text: str) -> Mapping[str, VersionBou
     return held
 
 
+def normalize_package_name(name: str) -> str:
+    """Returns the name of a package as indexes compare it: `-`, `_` and `.` are the same."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
 def _name_package(match: re.Match[str]) -> str:
     return match["name"].lower()
 
@@ -291,7 +296,7 @@ def _read_lock_file_tables(text: str) -> dict[str, _LockedPackage]:
             shown = " ".join(value for _, value in parts)
         if "name" in fields:
             # One package may have several versions, each for its own platforms.
-            key = re.sub(r"[-_.]+", "-", fields["name"]).lower()
+            key = normalize_package_name(fields["name"])
             hashes = frozenset(_HASH.findall(block))
             known = found.get(key)
             found[key] = _LockedPackage(
@@ -309,6 +314,6 @@ def _read_requirement_lines(text: str) -> dict[str, _LockedPackage]:
     for line in re.sub(r"\\[^\S\n]*\n", " ", text).splitlines():
         match = _HASHED_LINE.match(line.strip())
         if match is not None:
-            key = re.sub(r"[-_.]+", "-", match["name"]).lower()
+            key = normalize_package_name(match["name"])
             found[key] = _LockedPackage(match["version"], "", frozenset(_HASH.findall(line)))
     return found

@@ -58,19 +58,13 @@ def find_misread_values(inputs: RuleInputs) -> Iterator[RuleObservation]:
         for name, values in list_cells_of_seed_file(after).items():
             kind = next((k for column, k in declared.items() if column.lower() == name), None)
             new = set(values) - set(known.get(name, ()))
-            description = (
-                (
-                    ""
-                    if declared
-                    else _describe_inferred_changes(values, read.get(name), known.get(name))
-                )
-                if kind is None
-                else _describe_text_changes(values, read.get(name), known.get(name))
-                if kind.this in exp.DataType.TEXT_TYPES
-                else _describe_dates(new)
-                if kind.this in exp.DataType.TEMPORAL_TYPES
-                else ""
-            )
+            description = ""
+            if kind is None and not declared:
+                description = _describe_inferred_changes(values, read.get(name), known.get(name))
+            elif kind is not None and kind.this in exp.DataType.TEXT_TYPES:
+                description = _describe_text_changes(values, read.get(name), known.get(name))
+            elif kind is not None and kind.this in exp.DataType.TEMPORAL_TYPES:
+                description = _describe_dates(new)
             if description:
                 yield RuleObservation(
                     MISREAD,

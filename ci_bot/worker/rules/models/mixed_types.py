@@ -381,7 +381,7 @@ class MixedTypes:
 def _describe_compared_types(
     left: str | None, right: str | None, *, is_equality: bool
 ) -> _Why | None:
-    if left is None or right is None or _are_alike(left, right):
+    if left is None or right is None or left == right:
         return None
     if {left, right} == {"date", "time"}:
         if not is_equality:
@@ -403,10 +403,6 @@ def _describe_compared_types(
 def _fit_one_column(families: set[str | None]) -> bool:
     """Whether values fit one column: a date beside a time becomes midnight, as it means."""
     return len(families) == 1 or families <= _TEMPORAL
-
-
-def _are_alike(left: str | None, right: str | None) -> bool:
-    return left == right
 
 
 def _describe_unreadable(family: str | None, constants: Sequence[exp.Expr]) -> _Why | None:
