@@ -11,11 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from ci_bot.bot.cli.setup.plan_files import (
-    SetupRequest,
-    find_action_release,
-    list_setup_workflows,
-)
+from ci_bot.bot.cli.setup.plan_files import SetupRequest, find_action_release, list_setup_workflows
 from ci_bot.bot.cli.setup.read_configuration import SetupConfigVariable
 from ci_bot.bot.cli.setup.read_repository import read_repository_for_setup
 from ci_bot.bot.cli.setup.repository_facts import SetupRepositoryFacts

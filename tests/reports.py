@@ -20,14 +20,7 @@ from ci_bot.protocol.plan import (
     TestsCheck,
 )
 from ci_bot.protocol.review_report import Report
-from tests.factories import (
-    DIFF,
-    make_backfill,
-    make_change,
-    make_checks,
-    make_report,
-    make_risk,
-)
+from tests.factories import DIFF, make_backfill, make_change, make_checks, make_report, make_risk
 
 
 def full_report() -> Report:

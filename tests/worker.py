@@ -15,11 +15,7 @@ from ci_bot.bot.sandbox.launch import make_redactor_for_sandbox
 from ci_bot.bot.worker_client import apply as applying
 from ci_bot.bot.worker_client import cleanup as cleaning
 from ci_bot.bot.worker_client import review as reviewing
-from ci_bot.bot.worker_client.client import (
-    WorkerClient,
-    WorkerClientOptions,
-    WorkListener,
-)
+from ci_bot.bot.worker_client.client import WorkerClient, WorkerClientOptions, WorkListener
 from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits, WorkerReviewOptions
 from ci_bot.bot.worker_client.session import open_worker_client
 from ci_bot.host import Machine, make_process_machine

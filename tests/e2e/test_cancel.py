@@ -12,12 +12,7 @@ import pytest
 from tests.e2e.job import Outcome
 from tests.e2e.scene import Change, Scene
 from tests.github_standin import script
-from tests.integration.test_cancel import (
-    LONG_PYTHON,
-    PATIENCE_SECONDS,
-    START_SECONDS,
-    family,
-)
+from tests.integration.test_cancel import LONG_PYTHON, PATIENCE_SECONDS, START_SECONDS, family
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 

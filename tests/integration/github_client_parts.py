@@ -11,9 +11,7 @@ from ci_bot.bot.github.failures import PATIENT, GitHubRateLimits
 from ci_bot.bot.github.transport import GitHubClientTime
 from ci_bot.bot.report.markdown.marker import encode_comment_marker
 from ci_bot.protocol.comment import Marker
-from tests.github_standin.script import (
-    Reply,
-)
+from tests.github_standin.script import Reply
 from tests.github_standin.scripted import ScriptedServer
 
 REPO = "octo/flights"

@@ -15,10 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.sandbox import (
-    SandboxedWorkerTimedOut,
-    SandboxVariables,
-)
+from ci_bot.bot.sandbox import SandboxedWorkerTimedOut, SandboxVariables
 from ci_bot.bot.sandbox.deadline import SandboxCancelToken
 from ci_bot.bot.sandbox.launch import build_sandboxed_environment
 from ci_bot.protocol.apply_report import ApplyDocument

@@ -17,12 +17,7 @@ from ruamel.yaml import YAML
 
 from tests.conftest import REPOSITORY
 from tests.github_programs import REPORTS, install
-from tests.integration.test_prod_plan import (
-    change_amount,
-    restated,
-    reviewed,
-    writes_metadata,
-)
+from tests.integration.test_prod_plan import change_amount, restated, reviewed, writes_metadata
 from tests.projects.duck import run_prod
 from tests.projects.in_prod import query_in_prod
 from tests.projects.repository import Repository, write_repository

@@ -22,15 +22,7 @@ from tests.integration.test_iceberg import (
     check_removal,
     reviewed_and_applied,
 )
-from tests.maven import (
-    DELTA,
-    DELTA_STORAGE,
-    ICEBERG,
-    ICEBERG_REST,
-    Artifact,
-    JarMissingError,
-    jar,
-)
+from tests.maven import DELTA, DELTA_STORAGE, ICEBERG, ICEBERG_REST, Artifact, JarMissingError, jar
 from tests.projects import Shop
 from tests.projects.lake import write_lake
 from tests.servers import iceberg_rest

@@ -20,11 +20,7 @@ from ci_bot.bot.cli.local_review import LaptopReview, review_on_laptop
 from ci_bot.bot.cli.prod_plan import plan_prod_on_laptop
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.host import make_process_machine
-from ci_bot.protocol.review_inputs import (
-    DeploymentPlan,
-    RecordedRestatement,
-    RestatementWish,
-)
+from ci_bot.protocol.review_inputs import DeploymentPlan, RecordedRestatement, RestatementWish
 from ci_bot.protocol.review_report import Report
 from tests import nights
 from tests.projects.duck import run_prod

@@ -14,10 +14,7 @@ from sqlmesh.core.model import load_sql_based_model
 
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.sql_effects.read_statement import list_statement_effects
-from ci_bot.worker.sql_effects.spark_settings import (
-    find_effect_of_setting,
-    find_setting_spelling,
-)
+from ci_bot.worker.sql_effects.spark_settings import find_effect_of_setting, find_setting_spelling
 from tests.one_jvm import OneJvm, one_jvm
 from tests.projects import write_shop
 

@@ -231,11 +231,7 @@ def _parse_apply_command(tokens: list[str]) -> ApplyCommand | HelpCommand:  # no
 def _parse_accept_command(tokens: list[str]) -> AcceptCommand | HelpCommand:
     if len(tokens) != _ACCEPTED:
         return HelpCommand("`/sqlmesh accept` takes a rule, a model and a reason in quotes.")
-    rule, model, reason = (
-        tokens[0].strip("`"),
-        tokens[1].strip("`"),
-        _make_visible_line(tokens[2]),
-    )
+    rule, model, reason = tokens[0].strip("`"), tokens[1].strip("`"), _make_visible_line(tokens[2])
     if not _RULE.fullmatch(rule):
         return HelpCommand(
             "The id of a rule is made of letters, digits and hyphens, as reports show it."

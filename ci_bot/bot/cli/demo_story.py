@@ -14,12 +14,7 @@ from pathlib import Path
 
 from ci_bot.bot.cli.demo_pages import ShownDemoFiles, name_demo_environment
 from ci_bot.bot.cli.environments import make_laptop_context
-from ci_bot.bot.report import (
-    Document,
-    check_output,
-    make_screen,
-    render_terminal_text,
-)
+from ci_bot.bot.report import Document, check_output, make_screen, render_terminal_text
 from ci_bot.bot.sandbox import (
     NO_GIT,
     PREFIX,

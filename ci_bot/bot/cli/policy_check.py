@@ -6,10 +6,7 @@ import os
 from datetime import date
 from pathlib import Path
 
-from ci_bot.bot.cli.session import (
-    make_owner_on_laptop,
-    open_worker_client_on_laptop,
-)
+from ci_bot.bot.cli.session import make_owner_on_laptop, open_worker_client_on_laptop
 from ci_bot.bot.policy import (
     FILE_NAME,
     CodeOwnersFile,

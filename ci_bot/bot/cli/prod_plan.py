@@ -15,11 +15,7 @@ from ci_bot.bot.cli.session import (
 )
 from ci_bot.bot.github import find_github_repository
 from ci_bot.bot.report import SENTENCES, TextPage, make_page_of_screen, make_screen, words
-from ci_bot.bot.worker_client import (
-    RequestedReviewCommits,
-    WorkerReviewOptions,
-    review,
-)
+from ci_bot.bot.worker_client import RequestedReviewCommits, WorkerReviewOptions, review
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.host import Machine
 from ci_bot.protocol.base import shorten_plan_id

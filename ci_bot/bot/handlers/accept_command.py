@@ -39,10 +39,7 @@ from ci_bot.bot.policy import (
     may_be_accepted_by_owner,
 )
 from ci_bot.bot.report import notices
-from ci_bot.bot.worker_client import (
-    WorkerClient,
-    make_error_of_worker_failure,
-)
+from ci_bot.bot.worker_client import WorkerClient, make_error_of_worker_failure
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.comment import Marker

@@ -18,10 +18,7 @@ from ci_bot.bot.report import (
     notices,
     render_cleanup_comment,
 )
-from ci_bot.bot.worker_client import (
-    WorkerClient,
-    make_activity_failure_of_worker,
-)
+from ci_bot.bot.worker_client import WorkerClient, make_activity_failure_of_worker
 from ci_bot.bot.worker_client import cleanup as cleaning
 from ci_bot.errors import EXIT_DONE, BotError, RequestRefused
 from ci_bot.protocol.base import Sha

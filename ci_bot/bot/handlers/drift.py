@@ -7,10 +7,7 @@ from ci_bot.bot.github import publish_drift_issue_on_github
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.report import render_drift_markdown
-from ci_bot.bot.worker_client import (
-    WorkerDriftOptions,
-    request_drift_from_worker,
-)
+from ci_bot.bot.worker_client import WorkerDriftOptions, request_drift_from_worker
 from ci_bot.errors import EXIT_DONE, BotError
 from ci_bot.protocol.cleanup_report import DriftReport
 

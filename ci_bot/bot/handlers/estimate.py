@@ -111,10 +111,7 @@ class EstimateHandler(Handler[activities.Estimate]):
         check_gate_is_met(against)
         marker, inputs = publisher.read_marker(), settings.inputs
         window = marker.window if marker and marker.head == pull.head_sha else None
-        commits, flags = (
-            find_merge_commits(pull, client),
-            read_plan_flags(inputs),
-        )
+        commits, flags = find_merge_commits(pull, client), read_plan_flags(inputs)
         changed = (
             list_changes_of_pull_for_request(client.git, commits) if selects_by_git(flags) else None
         )

@@ -26,10 +26,7 @@ from ci_bot.bot.handlers.pull_request_context import (
     find_checked_out_commit,
     make_change_author_finder,
 )
-from ci_bot.bot.handlers.review import (
-    explain_why_policy_lowers_no_severity,
-    read_plan_flags,
-)
+from ci_bot.bot.handlers.review import explain_why_policy_lowers_no_severity, read_plan_flags
 from ci_bot.bot.worker_client import (
     RequestedReviewCommits,
     WorkerClient,

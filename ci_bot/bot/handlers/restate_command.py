@@ -12,9 +12,7 @@ from collections.abc import Sequence
 
 from ci_bot.bot.actions import ActionSettings, RestateCommand, activities
 from ci_bot.bot.github import GitHub, PullRequest
-from ci_bot.bot.handlers.gate import (
-    check_gate_is_met,
-)
+from ci_bot.bot.handlers.gate import check_gate_is_met
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.own_review import review_again_in_apply_run
 from ci_bot.bot.handlers.owner_command import (
@@ -31,10 +29,7 @@ from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.handlers.pull_request_context import make_owner_of_run
 from ci_bot.bot.policy import ModelOwnershipByPolicy
 from ci_bot.bot.report import notices
-from ci_bot.bot.worker_client import (
-    WorkerClient,
-    make_error_of_worker_failure,
-)
+from ci_bot.bot.worker_client import WorkerClient, make_error_of_worker_failure
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import RestateAnswer, RestateRequest

@@ -8,10 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ci_bot.bot.actions import activities
-from ci_bot.bot.handlers.cleanup import (
-    is_news_for_cleanup_comment,
-    notify_people_of_leftovers,
-)
+from ci_bot.bot.handlers.cleanup import is_news_for_cleanup_comment, notify_people_of_leftovers
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import HandlerPublisher, make_handler_publisher_for
 from ci_bot.bot.report import (

@@ -83,10 +83,8 @@ def _list_new_and_gone_entries(
     before: Sequence[EntryT], after: Sequence[EntryT]
 ) -> tuple[list[EntryT], list[EntryT]]:
     """Returns the new and the removed entries; the reason is no part of an entry's meaning."""
-    old, new = (
-        [_get_meaning_of_entry(entry) for entry in before],
-        [_get_meaning_of_entry(entry) for entry in after],
-    )
+    old = [_get_meaning_of_entry(entry) for entry in before]
+    new = [_get_meaning_of_entry(entry) for entry in after]
     return (
         [entry for entry, meaning in zip(after, new, strict=True) if meaning not in old],
         [entry for entry, meaning in zip(before, old, strict=True) if meaning not in new],
@@ -281,10 +279,8 @@ def _compare_policy_owners(before: Policy, after: Policy) -> Iterator[PolicyChan
         )
         yield _make_change_at_entry(entry, sentence, loosens=True)
     for entry in gone:
-        models, owners = (
-            severity_overrides.describe_models_of_policy_entry(entry),
-            severity_overrides.describe_accounts_of_policy_entry(entry),
-        )
+        models = severity_overrides.describe_models_of_policy_entry(entry)
+        owners = severity_overrides.describe_accounts_of_policy_entry(entry)
         sentence = f"{models} would no longer be owned by {owners}"
         yield PolicyChange(sentence, loosens=True, path=entry.path)
     if not new and not gone:

@@ -21,11 +21,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.report.html.page import render_html_page, render_html_page_of_document
     from ci_bot.bot.report.markdown import notices
     from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
-    from ci_bot.bot.report.markdown.check_run import (
-        ApplyEnd,
-        CheckRun,
-        make_check_run_markdown,
-    )
+    from ci_bot.bot.report.markdown.check_run import ApplyEnd, CheckRun, make_check_run_markdown
     from ci_bot.bot.report.markdown.comments import (
         CarriedCommentReview,
         Document,

@@ -14,11 +14,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.worker_client import apply, base_branch, cleanup, review
     from ci_bot.bot.worker_client.apply import request_estimate_from_worker
     from ci_bot.bot.worker_client.cleanup import EnvironmentSweptByWorker, WorkerSweepOptions
-    from ci_bot.bot.worker_client.client import (
-        WorkerClient,
-        WorkerClientOptions,
-        WorkListener,
-    )
+    from ci_bot.bot.worker_client.client import WorkerClient, WorkerClientOptions, WorkListener
     from ci_bot.bot.worker_client.failures import (
         make_activity_failure_of_worker,
         make_bad_input_of_request,

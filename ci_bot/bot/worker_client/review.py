@@ -43,13 +43,7 @@ from ci_bot.bot.worker_client.team_policy import (
 )
 from ci_bot.errors import BotError, TimedOut
 from ci_bot.protocol.base import Failure, Line, name_what_does_not_load
-from ci_bot.protocol.review_report import (
-    Baseline,
-    ModelOwners,
-    Report,
-    ReviewFacts,
-    Risk,
-)
+from ci_bot.protocol.review_report import Baseline, ModelOwners, Report, ReviewFacts, Risk
 
 # For each of them all files of the head are searched.
 MOST_WORDS = 20

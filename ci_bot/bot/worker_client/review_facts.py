@@ -15,11 +15,7 @@ from ci_bot.bot.worker_client.review_subject import RequestedFileChanges, Worker
 from ci_bot.bot.worker_client.team_policy import RequestedTeamPolicy
 from ci_bot.protocol.base import Failure, Versions, name_what_does_not_load
 from ci_bot.protocol.messages import BaselineChoice, FailedAnswer, ReviewRequest, ScanRequest
-from ci_bot.protocol.plan import (
-    Cost,
-    Finding,
-    make_unrun_checks,
-)
+from ci_bot.protocol.plan import Cost, Finding, make_unrun_checks
 from ci_bot.protocol.review_inputs import KnownFile, ScanFacts
 from ci_bot.protocol.review_report import (
     Baseline,

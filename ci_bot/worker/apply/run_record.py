@@ -261,10 +261,8 @@ class ApplyCostRecord:
         expected: Cost | None,
     ) -> None:
         now = report_times.read_milliseconds_now()
-        at, oldest = (
-            report_times.format_iso_in_message(now),
-            report_times.format_iso_in_message(now - KEEP_DAYS * 86_400_000),
-        )
+        at = report_times.format_iso_in_message(now)
+        oldest = report_times.format_iso_in_message(now - KEEP_DAYS * 86_400_000)
         known = {model.model: model for model in models if model.model in versions}
         self.rows = rows = (
             self._list_run_rows(known, versions, outcome, at)

@@ -32,13 +32,7 @@ from ci_bot.protocol.cost import (
 from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.plan import Backfill, Confidence, Cost, select_tables, sum_planned_work
 from ci_bot.protocol.review_report import Impact
-from ci_bot.worker.cost.prediction import (
-    BySize,
-    ExpectedCost,
-    PastRun,
-    cut_batches,
-    predict_cost,
-)
+from ci_bot.worker.cost.prediction import BySize, ExpectedCost, PastRun, cut_batches, predict_cost
 from ci_bot.worker.messages import MessageNames
 from ci_bot.worker.planning import BuiltPlan, Interval, Missing, describe_plan
 from ci_bot.worker.state_store import CostLedger, RunRow
@@ -298,10 +292,8 @@ def find_cost_budget_failure(
         after_merge: The cost of prod's work after the merge; None: not known.
         what: the action on the environment, as the start of a sentence.
     """
-    here, there = (
-        cost.find_hours_above(hours),
-        after_merge.find_hours_above(hours) if after_merge else None,
-    )
+    here = cost.find_hours_above(hours)
+    there = after_merge.find_hours_above(hours) if after_merge else None
     if hours is None or (here is None and there is None):
         return None
     figures = [f"{what} {environment} would take {_describe_cost(cost)}"]

@@ -283,10 +283,8 @@ def render_diff_interval_condition(
     """
     ranges = []
     for start, end in merge_diff_intervals(intervals):
-        first, last = (
-            _render_diff_moment_literal(start, kind, form),
-            _render_diff_moment_literal(end, kind, form),
-        )
+        first = _render_diff_moment_literal(start, kind, form)
+        last = _render_diff_moment_literal(end, kind, form)
         if first is None or last is None:
             return None
         ranges.append(f"({column} >= {first} AND {column} < {last})")

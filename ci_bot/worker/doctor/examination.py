@@ -389,10 +389,8 @@ class DoctorExamination:
         return [name_file_in_message(path, self.place.repository) for path in found]
 
     def _examine_state(self, state: StateSync) -> None:
-        catalog, dialect = (
-            sqlmesh_compat.read_default_catalog_of_sqlmesh(self.context),
-            self.context.default_dialect,
-        )
+        catalog = sqlmesh_compat.read_default_catalog_of_sqlmesh(self.context)
+        dialect = self.context.default_dialect
         prefix = self.request.environment_prefix
         self._run_check(
             "prod", lambda: self.checks.append(state_checks.check_prod_exists_in_state(state))

@@ -142,10 +142,8 @@ class DuckdbOperatorWriter(ABC):
         sign = _COMPUTED[type(node)]
         if isinstance(node.expression, exp.Interval):
             return self._write_moved(sign, node, scope)
-        one, other = (
-            self.write_expression(node.this, scope),
-            self.write_expression(node.expression, scope),
-        )
+        one = self.write_expression(node.this, scope)
+        other = self.write_expression(node.expression, scope)
         if sign == "-" and (difference := self._write_difference(one, other)) is not None:
             return difference
         if sign in {"+", "-"} and one.kind == TIMESTAMP and other.kind.is_interval:
@@ -291,10 +289,8 @@ class DuckdbOperatorWriter(ABC):
             ]
             between = " OR " if isinstance(node.expression, exp.Any) else " AND "
             return TypedText(f"({between.join(matched)})", BOOLEAN)
-        value, pattern = (
-            self.write_expression(node.this, scope),
-            self.write_expression(node.expression, scope),
-        )
+        value = self.write_expression(node.this, scope)
+        pattern = self.write_expression(node.expression, scope)
         sign = re.escape(escape)
         known = rf"(?:[^{sign}\\]|{sign}[%_{sign}])*"
         if value.kind != STRING or not re.fullmatch(known, pattern.literal or "\\", re.DOTALL):
@@ -304,10 +300,8 @@ class DuckdbOperatorWriter(ABC):
         )
 
     def _write_regexplike(self, node: exp.Expr, scope: QueryScope) -> TypedText:
-        value, pattern = (
-            self.write_expression(node.this, scope),
-            self.write_expression(node.expression, scope),
-        )
+        value = self.write_expression(node.this, scope)
+        pattern = self.write_expression(node.expression, scope)
         if value.kind != STRING or not re.fullmatch(PLAIN_PATTERN, pattern.literal or "\0"):
             raise UntriedError("RLIKE with a pattern of other signs")
         return TypedText(f"regexp_matches({value.text}, {pattern.text})", BOOLEAN)

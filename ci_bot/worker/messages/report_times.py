@@ -5,13 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any
 
-from sqlmesh.utils.date import (
-    is_date,
-    make_exclusive,
-    now_timestamp,
-    to_datetime,
-    to_timestamp,
-)
+from sqlmesh.utils.date import is_date, make_exclusive, now_timestamp, to_datetime, to_timestamp
 
 from ci_bot.errors import BadInput
 from ci_bot.redaction import quote_value

@@ -208,10 +208,8 @@ def _merge_plan_alters_prod_table(plan: Plan, snapshot: Snapshot) -> bool:
     _, old = plan.context_diff.modified_snapshots.get(snapshot.name, (None, None))
     if old is None or not old.is_model:
         return False
-    before, after = (
-        list_built_columns_of_planned_model(old.model),
-        list_built_columns_of_planned_model(snapshot.model),
-    )
+    before = list_built_columns_of_planned_model(old.model)
+    after = list_built_columns_of_planned_model(snapshot.model)
     unknown = before is None or after is None
     return not snapshot.is_metadata if unknown else before != after
 

@@ -60,15 +60,9 @@ from ci_bot.worker.project import (
 from ci_bot.worker.review.compared_queries import add_witness_tests_to_review
 from ci_bot.worker.review.lineage_inputs import make_column_impact
 from ci_bot.worker.review.plan_facts import ReviewedPlanFacts
-from ci_bot.worker.review.policy_scopes import (
-    evaluate_policy_scopes_of_review,
-    find_exposed_models,
-)
+from ci_bot.worker.review.policy_scopes import evaluate_policy_scopes_of_review, find_exposed_models
 from ci_bot.worker.review.restatement_facts import plan_restatements
-from ci_bot.worker.review.rule_inputs import (
-    make_rule_inputs,
-    make_rule_inputs_of_refused_review,
-)
+from ci_bot.worker.review.rule_inputs import make_rule_inputs, make_rule_inputs_of_refused_review
 from ci_bot.worker.rules import (
     compare_seed_rows,
     find_missed_changes,

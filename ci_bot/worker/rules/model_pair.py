@@ -141,10 +141,8 @@ class ModelPair:
         old, new = self.both_trees
         if old is None or new is None:
             return None
-        before, after = (
-            inline_model_queries(old, self.removed),
-            inline_model_queries(new, self.added),
-        )
+        before = inline_model_queries(old, self.removed)
+        after = inline_model_queries(new, self.added)
         if before is old and after is new:
             return None
         return self.normalize_both(before, after)

@@ -23,10 +23,7 @@ from ci_bot.worker.rules.model_pair import iterate_pairs, list_touched_models
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_project, on_statement
 from ci_bot.worker.sql import ModelQueries, list_known_types, plain_name, table_name
-from ci_bot.worker.sql_effects import (
-    JudgedEffect,
-    judge_statement_effects_of_models,
-)
+from ci_bot.worker.sql_effects import JudgedEffect, judge_statement_effects_of_models
 from ci_bot.worker.sqlmesh_compat import FROM
 
 if TYPE_CHECKING:

@@ -16,12 +16,7 @@ from sqlglot import exp
 from sqlmesh.core import dialect as d
 
 from ci_bot.worker.sql.joins import RowParts
-from ci_bot.worker.sql.model_query import (
-    EPOCH,
-    SENTINEL_END,
-    SENTINEL_START,
-    ModelQuery,
-)
+from ci_bot.worker.sql.model_query import EPOCH, SENTINEL_END, SENTINEL_START, ModelQuery
 from ci_bot.worker.sql.selects import ScopedQuery, ScopedSelect
 
 MAX_DEPTH = 12

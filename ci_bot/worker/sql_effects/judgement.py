@@ -14,12 +14,7 @@ from sqlmesh.core import dialect as d
 
 from ci_bot.protocol.plan import Severity
 from ci_bot.worker.runtime import silence_worker_log
-from ci_bot.worker.sql_effects.effects import (
-    THIS_MODEL,
-    ObjectName,
-    OwnObjects,
-    SqlEffect,
-)
+from ci_bot.worker.sql_effects.effects import THIS_MODEL, ObjectName, OwnObjects, SqlEffect
 from ci_bot.worker.sql_effects.read_statement import list_statement_effects
 
 _VERBS = {

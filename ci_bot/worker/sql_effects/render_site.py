@@ -16,10 +16,7 @@ from sqlmesh.core.snapshot.definition import to_view_mapping
 from ci_bot.worker.messages import MessageNames
 from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.sql_effects import effects as names
-from ci_bot.worker.sql_effects.effects import (
-    ObjectName,
-    OwnObjects,
-)
+from ci_bot.worker.sql_effects.effects import ObjectName, OwnObjects
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context

@@ -20,12 +20,7 @@ from sqlmesh.core.macros import RuntimeStage
 
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.runtime import silence_worker_log
-from ci_bot.worker.sql_effects.effects import (
-    NOT_PARSED,
-    RUNS_JAVA,
-    SPARK,
-    Action,
-)
+from ci_bot.worker.sql_effects.effects import NOT_PARSED, RUNS_JAVA, SPARK, Action
 from ci_bot.worker.sql_effects.judgement import PLACEHOLDER, RenderedStatement
 from ci_bot.worker.sql_effects.render_site import StatementRenderArguments, StatementRenderSite
 from ci_bot.worker.sql_effects.unrendered_sql import read_effects_of_literal_parts

@@ -226,10 +226,7 @@ def _iterate_statement_pieces(trees: Iterable[exp.Expr], dialect: str) -> Iterat
     model = None
     for tree in trees:
         if tree.key in _BLOCKS:
-            model, dialect = (
-                _read_block_name(tree),
-                _read_block_dialect(tree) or dialect,
-            )
+            model, dialect = _read_block_name(tree), _read_block_dialect(tree) or dialect
             yield from _read_effects_of_model_block(tree, model, dialect)
         elif tree.key == "virtualupdatestatement":
             for inner in tree.expressions:

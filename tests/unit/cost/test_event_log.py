@@ -33,16 +33,7 @@ from ci_bot.worker.cost.event_logs import (
 )
 from ci_bot.worker.runtime.process import WorkerPhaseClock
 from ci_bot.worker.state_store.cost_ledger import CostLedger
-from tests.unit.cost.event_logs import (
-    NODE,
-    TABLE,
-    audit,
-    begin,
-    executor,
-    finish,
-    log,
-    statement,
-)
+from tests.unit.cost.event_logs import NODE, TABLE, audit, begin, executor, finish, log, statement
 
 
 def application(content: bytes) -> EventLogApplication:

@@ -9,15 +9,7 @@ import pytest
 from ci_bot.bot.decision import TeamLimits
 from ci_bot.bot.decision.risks import choose_work_to_judge
 from ci_bot.protocol.plan import Backfill, Change, Cost, Lineage, ModelRange, ProdPlan
-from tests.unit.decision.facts import (
-    built,
-    changed,
-    cost,
-    facts,
-    judged,
-    only,
-    weights,
-)
+from tests.unit.decision.facts import built, changed, cost, facts, judged, only, weights
 
 BREAKING = changed(category="breaking", kind="INCREMENTAL_BY_TIME_RANGE")
 ONE_DAY: dict[str, Any] = {"start": "2026-11-21T00:00:00Z", "intervals": 1, "batches": 1}

@@ -9,10 +9,7 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.github.port import Permission, PullCommit, PullRequest
-from ci_bot.bot.handlers.pull_request_context import (
-    find_change_authors,
-    make_change_author_finder,
-)
+from ci_bot.bot.handlers.pull_request_context import find_change_authors, make_change_author_finder
 from ci_bot.errors import GitHubUnavailable
 from tests.factories import HEAD
 from tests.publishing import Memory

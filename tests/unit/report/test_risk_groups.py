@@ -7,11 +7,7 @@ from ci_bot.bot.decision.judgement import decide_on_review_again
 from ci_bot.bot.policy.model_owners import AcceptancesByOwners
 from ci_bot.bot.report.html.findings import HtmlReportSources, make_findings_section
 from ci_bot.bot.report.markdown.comments import render_review_comment
-from ci_bot.bot.report.model.risk_groups import (
-    EACH_ALONE,
-    group_findings,
-    group_risks,
-)
+from ci_bot.bot.report.model.risk_groups import EACH_ALONE, group_findings, group_risks
 from ci_bot.bot.report.text.report_text import render_terminal_text
 from ci_bot.protocol.review_report import Acceptance, Report, Weighed
 from ci_bot.protocol.rules import RULES

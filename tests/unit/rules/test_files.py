@@ -13,11 +13,7 @@ from hypothesis import strategies as st
 from ci_bot.worker.rules.files import MODEL_FILE_RULES
 from ci_bot.worker.rules.files.credentials import list_credentials_in_file
 from ci_bot.worker.sql_effects.effects import OwnObjects
-from ci_bot.worker.sql_effects.judgement import (
-    JudgedEffect,
-    RenderedStatement,
-    judge_statements,
-)
+from ci_bot.worker.sql_effects.judgement import JudgedEffect, RenderedStatement, judge_statements
 from tests.unit.rules.shop import FILES
 from tests.unit.rules.world import change, files, models, rules, seen
 

@@ -9,10 +9,7 @@ import pytest
 from sqlmesh.core.dialect import parse
 from sqlmesh.core.model import load_sql_based_model
 
-from ci_bot.worker.review.lineage_inputs import (
-    describe_change_beside_query,
-    list_retyped_columns,
-)
+from ci_bot.worker.review.lineage_inputs import describe_change_beside_query, list_retyped_columns
 from ci_bot.worker.rules.files.seed_values import SeedRows, compare_seed_rows
 from tests.unit.rules.world import change
 

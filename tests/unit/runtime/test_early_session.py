@@ -9,11 +9,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.worker.runtime.early_session import (
-    EarlySession,
-    Surroundings,
-    is_spark_start_reported,
-)
+from ci_bot.worker.runtime.early_session import EarlySession, Surroundings, is_spark_start_reported
 from ci_bot.worker.runtime.java_process import HIVE
 
 OPTIONS = {"spark.master": "local[2]", **HIVE}

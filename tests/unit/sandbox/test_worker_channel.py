@@ -14,13 +14,7 @@ from hypothesis import strategies as st
 
 from ci_bot.bot.sandbox.worker_output import SandboxedProgressReader
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.messages import (
-    CleanupRequest,
-    FailedAnswer,
-    Owner,
-    Progress,
-    Workplace,
-)
+from ci_bot.protocol.messages import CleanupRequest, FailedAnswer, Owner, Progress, Workplace
 from ci_bot.worker.runtime.process import PROGRESS_BYTES, WorkerChannelToBot
 
 ASKED = CleanupRequest(

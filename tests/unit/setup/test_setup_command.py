@@ -16,10 +16,7 @@ from ci_bot import __version__
 from ci_bot.bot.actions.inputs import ActionInputs
 from ci_bot.bot.cli.commands import command_group
 from ci_bot.bot.cli.options import choose_projects
-from ci_bot.bot.cli.setup.plan_files import (
-    find_action_release,
-    parse_action_release,
-)
+from ci_bot.bot.cli.setup.plan_files import find_action_release, parse_action_release
 from ci_bot.bot.cli.setup.setup_command import SetupOptions, set_up_repository
 from ci_bot.bot.sandbox.launch import parse_sandbox_variables
 from ci_bot.errors import BadInput, BotError, RequestRefused

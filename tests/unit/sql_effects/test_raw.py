@@ -8,10 +8,7 @@ import sys
 import pytest
 
 from ci_bot.worker.sql_effects.read_statement import _ACTING_NODES, ACTING_WORDS
-from ci_bot.worker.sql_effects.unrendered_sql import (
-    FileEffects,
-    read_effects_of_raw_file,
-)
+from ci_bot.worker.sql_effects.unrendered_sql import FileEffects, read_effects_of_raw_file
 
 
 def model(post: str = "", pre: str = "", properties: str = "") -> FileEffects:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.sql_effects.judgement import (
-    can_statement_change_rows,
-    do_statements_change_rows,
-)
+from ci_bot.worker.sql_effects.judgement import can_statement_change_rows, do_statements_change_rows
 
 KEEPS_ROWS = (
     "ANALYZE TABLE @this_model COMPUTE STATISTICS",

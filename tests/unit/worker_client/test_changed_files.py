@@ -11,10 +11,7 @@ import pytest
 
 from ci_bot.bot.decision import BotFacts, decide_on_review, list_risky_code_on_load
 from ci_bot.bot.sandbox.git_repository import GitFile, GitRepository
-from ci_bot.bot.worker_client.review_subject import (
-    RequestedFileChanges,
-    list_file_changes,
-)
+from ci_bot.bot.worker_client.review_subject import RequestedFileChanges, list_file_changes
 from ci_bot.protocol.files import (
     LARGEST_FILE_BYTES,
     MOST_BYTES,

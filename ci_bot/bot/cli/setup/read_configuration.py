@@ -12,13 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ci_bot.jinja_text import (
-    BLOCK,
-    EXPRESSION,
-    REMARK,
-    list_templates,
-    replace_templates,
-)
+from ci_bot.jinja_text import BLOCK, EXPRESSION, REMARK, list_templates, replace_templates
 from ci_bot.yaml_reader import MappingNode, Node, ScalarNode, SequenceNode, UnfitYaml, compose_yaml
 
 _CONNECTION_CLASS = re.compile(r"(\w+)ConnectionConfig")

@@ -14,18 +14,9 @@ from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.html.findings import HtmlReportSources, is_evidence_gap
 from ci_bot.bot.report.model import advice, policy_words
-from ci_bot.bot.report.model.apply_evidence import (
-    ApplyView,
-    ColumnRowView,
-    list_plan_differences,
-)
+from ci_bot.bot.report.model.apply_evidence import ApplyView, ColumnRowView, list_plan_differences
 from ci_bot.bot.report.model.sentences import SENTENCES, DiffView
-from ci_bot.bot.report.words import (
-    CheckWords,
-    describe_lint,
-    describe_options,
-    describe_tests,
-)
+from ci_bot.bot.report.words import CheckWords, describe_lint, describe_options, describe_tests
 from ci_bot.protocol.apply_report import AppliedModel, ApplyDocument, ApplyVerdict, ModelAudit
 from ci_bot.protocol.base import shorten_plan_id
 from ci_bot.protocol.comment import PlanHistoryEntry

@@ -195,10 +195,8 @@ class _HeadlineViewFacts:
     # ------------------------------------------------------------------ what is removed
 
     def _describe_loss(self) -> tuple[str, list[str]] | None:
-        removed, dropped = (
-            self._changes_of_kind("removed"),
-            self._list_column_changes(_is_column_dropped),
-        )
+        removed = self._changes_of_kind("removed")
+        dropped = self._list_column_changes(_is_column_dropped)
         parts = []
         if removed:
             parts.append(
@@ -368,10 +366,8 @@ def _name_models_of_changes(changes: Sequence[Change]) -> list[str]:
 
 def _describe_restated_model(item: ProdRestatement) -> str:
     """Says what one restatement builds again, and for which dates, to follow "prod builds"."""
-    name, span = (
-        quote_name(item.recorded.model),
-        describe_range_of_restatement_document(item.recorded),
-    )
+    name = quote_name(item.recorded.model)
+    span = describe_range_of_restatement_document(item.recorded)
     readers = len({work.model for work in item.work} - {item.recorded.model})
     reading = f"{words.format_count(readers, 'model')} that {'reads' if readers == 1 else 'read'}"
     # An external or embedded model has no table: its restatement restates what reads it.

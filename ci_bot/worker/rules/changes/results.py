@@ -164,10 +164,8 @@ def find_retyped_columns(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleOb
 
 def observe_retyped_columns(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Observes columns with another type: for fewer values, other values, or more."""
-    old, new = (
-        column_changes.list_known_types(pair.before),
-        column_changes.list_known_types(pair.after),
-    )
+    old = column_changes.list_known_types(pair.before)
+    new = column_changes.list_known_types(pair.after)
     if old is None or new is None:
         return
     dialect = pair.after.dialect
@@ -223,10 +221,7 @@ def find_changed_casts(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
     """Casts inside an expression: its own type may be the same although values no longer fit."""
     if pair.query_before is None or pair.query_after is None or pair.has_same_query:
         return
-    old, new = (
-        _list_casts(pair.query_before),
-        _list_casts(pair.query_after),
-    )
+    old, new = _list_casts(pair.query_before), _list_casts(pair.query_after)
     dialect = pair.after.dialect
     found = {
         text: f"{text} from {old[text].sql(dialect=dialect)} to {new[text].sql(dialect=dialect)}"

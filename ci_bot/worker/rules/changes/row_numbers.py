@@ -18,13 +18,7 @@ from ci_bot.worker.rules.models.fan_outs import list_source_keys
 from ci_bot.worker.rules.models.mixed_types import ModelValueTypes, name_family
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_change, on_new_model
-from ci_bot.worker.sql import (
-    ModelQueries,
-    ModelQuery,
-    ScopedSelect,
-    plain_name,
-    table_name,
-)
+from ci_bot.worker.sql import ModelQueries, ModelQuery, ScopedSelect, plain_name, table_name
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model

@@ -296,10 +296,7 @@ def find_grain_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
     moved = _list_moved_groups(pair)
     if moved:
         sentence = f"{sentence} {'; '.join(moved)}.".lstrip()
-    declared_old, declared_new = (
-        set(list_grains(pair.before)),
-        set(list_grains(pair.after)),
-    )
+    declared_old, declared_new = set(list_grains(pair.before)), set(list_grains(pair.after))
     if sentence:
         yield RuleObservation(
             GRAIN,

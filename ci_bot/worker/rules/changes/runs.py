@@ -116,10 +116,8 @@ def compare_changed_renderings_in_runs(pair: ModelPair) -> RunDifference | None:
     ):
         return None  # a run renders the same text as the load
     for render in _list_renderings_of_run(before, after):
-        old, new = (
-            _render_engine_text_of_run(render, before),
-            _render_engine_text_of_run(render, after),
-        )
+        old = _render_engine_text_of_run(render, before)
+        new = _render_engine_text_of_run(render, after)
         if old is None or new is None:
             return "unknown"
         if old != new:

@@ -461,10 +461,8 @@ def _find_unignored_env_file(inputs: RuleInputs) -> Iterator[RuleObservation]:
     for path in inputs.changed_files or ():
         if PurePosixPath(path).name != ".gitignore":
             continue
-        before, after = (
-            _does_file_ignore_env(inputs.read_text_before(path)),
-            _does_file_ignore_env(inputs.read_text_after(path)),
-        )
+        before = _does_file_ignore_env(inputs.read_text_before(path))
+        after = _does_file_ignore_env(inputs.read_text_after(path))
         if before and not after:
             yield RuleObservation(
                 ENV_FILE,

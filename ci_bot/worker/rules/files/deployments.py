@@ -169,10 +169,7 @@ def list_files_excluded_from_image(
     before: str | None, after: str, files: Iterable[str]
 ) -> Iterator[DeploymentDifference]:
     """Patterns of a .dockerignore that leave files of the project out of the image from now on."""
-    old, new = (
-        _list_ignore_file_patterns(before or ""),
-        _list_ignore_file_patterns(after),
-    )
+    old, new = _list_ignore_file_patterns(before or ""), _list_ignore_file_patterns(after)
     if len(old) + len(new) > _MOST_PATTERNS:
         yield DeploymentDifference(
             "", "It has so many lines that nobody compared what it leaves out"

@@ -109,10 +109,8 @@ def find_version_changes_in_files(inputs: RuleInputs) -> Iterator[RuleObservatio
         before, after = inputs.read_text_before(path), inputs.read_text_after(path)
         if before is None or after is None:
             continue
-        old, new = (
-            list_version_bounds_in_file(path, before),
-            list_version_bounds_in_file(path, after),
-        )
+        old = list_version_bounds_in_file(path, before)
+        new = list_version_bounds_in_file(path, after)
         for name in sorted(old.keys() & new.keys()):
             difference = _compare_versions(name, old[name], new[name])
             if difference is None:

@@ -56,10 +56,8 @@ class TestSides:
 
 def list_tests_of_touched_files(inputs: RuleInputs) -> TestSides:
     """Lists every test that the change may affect, also through a file that the test reads."""
-    then, now = (
-        _make_test_file_reader(inputs, before=True),
-        _make_test_file_reader(inputs, before=False),
-    )
+    then = _make_test_file_reader(inputs, before=True)
+    now = _make_test_file_reader(inputs, before=False)
     paths = list(_iterate_touched_test_files(inputs))
     return TestSides(
         before=tuple(case for path in paths for case in _read_cases(then(path), path, then)),

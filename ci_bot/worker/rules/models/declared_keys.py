@@ -57,10 +57,8 @@ def iterate_equalities(
             for side, other in ((part.this, part.expression), (part.expression, part.this)):
                 column = side.unnest()
                 if isinstance(column, exp.Column):
-                    owner, places = (
-                        find_column_alias_and_name(column),
-                        frozenset(list_column_aliases_and_names(other)),
-                    )
+                    owner = find_column_alias_and_name(column)
+                    places = frozenset(list_column_aliases_and_names(other))
                     if owner[0] not in {alias for alias, _ in places}:
                         yield owner, places
         elif isinstance(part, exp.Is) and isinstance(part.this, exp.Column):

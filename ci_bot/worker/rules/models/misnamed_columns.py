@@ -92,10 +92,8 @@ class MisnamedColumn(ModelRule):
         node = _find_plain_value(item)
         if not isinstance(node, exp.Min | exp.Max) or not isinstance(node.this, exp.Column):
             return None
-        words, read = (
-            frozenset(split_column_name_into_words(name)),
-            frozenset(split_column_name_into_words(node.this.name)),
-        )
+        words = frozenset(split_column_name_into_words(name))
+        read = frozenset(split_column_name_into_words(node.this.name))
         if read & _ANY_ORDER:
             return None
         function = type(node).__name__.upper()

@@ -16,13 +16,7 @@ from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.linter_rule import ModelRule, is_computed_table, on_model
 from ci_bot.worker.rules.observation import RuleObservation
-from ci_bot.worker.sql import (
-    ModelQueries,
-    ScopedQuery,
-    ScopedSelect,
-    list_known_types,
-    table_name,
-)
+from ci_bot.worker.sql import ModelQueries, ScopedQuery, ScopedSelect, list_known_types, table_name
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model

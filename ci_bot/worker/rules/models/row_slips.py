@@ -18,13 +18,7 @@ from ci_bot.worker.rules.models.declared_keys import (
 )
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.models.query_slips import QuerySlip
-from ci_bot.worker.sql import (
-    ModelQuery,
-    ScopedQuery,
-    ScopedSelect,
-    SelectSource,
-    table_name,
-)
+from ci_bot.worker.sql import ModelQuery, ScopedQuery, ScopedSelect, SelectSource, table_name
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sqlglot import exp
 
-from ci_bot.worker.sql import (
-    ModelQueries,
-    ScopedQuery,
-    ScopedSelect,
-    list_column_names,
-    table_name,
-)
+from ci_bot.worker.sql import ModelQueries, ScopedQuery, ScopedSelect, list_column_names, table_name
 from ci_bot.worker.sqlmesh_compat import is_seed_model
 
 if TYPE_CHECKING:

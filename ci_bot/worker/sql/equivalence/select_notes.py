@@ -10,12 +10,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from ci_bot.worker.sql.equivalence.blocks import GroupClause, QueryBlock, Term
-from ci_bot.worker.sql.equivalence.select_frames import (
-    Ctes,
-    FromItem,
-    QueryRead,
-    SelectFrame,
-)
+from ci_bot.worker.sql.equivalence.select_frames import Ctes, FromItem, QueryRead, SelectFrame
 from ci_bot.worker.sql.selects import table_name
 from ci_bot.worker.sqlmesh_compat import FROM
 

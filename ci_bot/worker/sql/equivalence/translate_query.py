@@ -32,10 +32,7 @@ from ci_bot.worker.sql.equivalence.select_frames import (
     QueryRead,
     SelectFrame,
 )
-from ci_bot.worker.sql.equivalence.select_notes import (
-    CLAUSES_BEHIND_SUBQUERY,
-    QueryHost,
-)
+from ci_bot.worker.sql.equivalence.select_notes import CLAUSES_BEHIND_SUBQUERY, QueryHost
 from ci_bot.worker.sql.equivalence.translate_clauses import (
     ClauseMentions,
     ClauseTranslator,

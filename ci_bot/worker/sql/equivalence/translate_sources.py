@@ -28,12 +28,7 @@ from ci_bot.worker.sql.equivalence.blocks import (
     make_comparison,
     split_conjuncts,
 )
-from ci_bot.worker.sql.equivalence.select_frames import (
-    Ctes,
-    FromItem,
-    QueryRead,
-    SelectFrame,
-)
+from ci_bot.worker.sql.equivalence.select_frames import Ctes, FromItem, QueryRead, SelectFrame
 from ci_bot.worker.sql.equivalence.select_notes import (
     CLAUSES_BEHIND_SUBQUERY,
     JoinNoteSource,

@@ -10,14 +10,7 @@ from sqlglot import exp
 
 from ci_bot.worker.sqlmesh_compat.models_and_trees import FROM
 from tests.unit.sql.pairs.bases import NUMBERS, TABLES, parse
-from tests.unit.sql.pairs.rewriting import (
-    conjuncts,
-    is_inner,
-    joined,
-    joins_of,
-    selects,
-    way_of,
-)
+from tests.unit.sql.pairs.rewriting import conjuncts, is_inner, joined, joins_of, selects, way_of
 
 Miss = Callable[[Any, Random], Any]
 
