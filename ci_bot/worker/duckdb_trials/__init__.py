@@ -1,4 +1,4 @@
-"""Execution as a judge: two queries of Spark, run by DuckDB on generated rows, before and after."""
+"""Execution as a judge: DuckDB runs two versions of a Spark query on generated rows."""
 
 from __future__ import annotations
 

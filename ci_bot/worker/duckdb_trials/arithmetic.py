@@ -1,7 +1,7 @@
-"""Casts and arithmetic: DuckDB's text for what Spark computes of numbers, texts and times.
+"""Casts and arithmetic: DuckDB's text for what Spark computes from numbers, texts and times.
 
 Results get Spark's types: decimals are exact, and a division by zero is NULL. A cast that Spark
-refuses in ANSI mode and makes NULL elsewhere is NULL here, too.
+refuses in ANSI mode, and that is NULL in the other mode, is always NULL here.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ci_bot.worker.duckdb_trials.value_types import (
     widen_to_duckdb_decimal,
 )
 
-# Entered into each session. What only some texts can mean in Spark (a zone, `NaN`) is an error, and
-# data on which one side fails say nothing. Here and below, a function of a list of one computes its
-# argument once: a macro writes it at each place, and nested ones would grow beyond what DuckDB
-# reads in time.
+# These are created in each session. A text that only Spark can read in some form (a zone, `NaN`) is
+# an error, and data on which one side fails prove nothing. Here and below, a function of a list of
+# one item computes its argument once: a macro would write it at each place, and nested macros would
+# grow too large for DuckDB to read in time.
 CAST_MACROS = (
     r"""ci_whole(s) AS list_transform([s], lambda s: CASE
         WHEN s IS NULL THEN NULL
@@ -55,7 +55,7 @@ CAST_MACROS = (
 )
 _PLAIN, _MAYBE = "CAST({0} AS {1})", "TRY_CAST({0} AS {1})"
 _NUMBER = "TRY_CAST(ci_number({0}) AS {1})"
-# Cut, where DuckDB would round.
+# It cuts the number, because DuckDB would round it.
 _CUT = "CAST(trunc({0}) AS {1})"
 _CASTS: Mapping[tuple[str, str], str] = {
     ("string", "whole"): "TRY_CAST(ci_whole({0}) AS {1})",
@@ -77,7 +77,7 @@ _CASTS: Mapping[tuple[str, str], str] = {
     ("decimal", "string"): _PLAIN,
     ("decimal", "boolean"): "({0} <> 0)",
     ("double", "whole"): _CUT,
-    # By its digits, as Spark does: 1.005 is 1.01.
+    # By its digits, as in Spark: 1.005 is 1.01.
     ("double", "decimal"): "TRY_CAST(CAST({0} AS VARCHAR) AS {1})",
     ("double", "boolean"): "({0} <> 0)",
     ("date", "timestamp"): _PLAIN,
@@ -89,7 +89,11 @@ _CASTS: Mapping[tuple[str, str], str] = {
 
 
 def write_duckdb_cast(text: str, source: ValueType, target: ValueType) -> str:
-    """DuckDB's text for Spark's cast of `text`. Raises UntriedError if it has none."""
+    """Returns DuckDB's text for Spark's cast of `text`.
+
+    Raises:
+        UntriedError: DuckDB has no such cast.
+    """
     if source == target:
         return text
     if source.name == "null":
@@ -106,15 +110,15 @@ def _name_duckdb_type_family(kind: ValueType) -> str:
     return "whole" if kind.is_whole else kind.name
 
 
-# Decimals are computed as whole numbers of their last digit.
+# Decimals are computed as whole numbers in units of their last digit.
 ARITHMETIC_MACROS = (
     "ci_units(d) AS CAST(replace(CAST(d AS VARCHAR), '.', '') AS HUGEINT)",
     "ci_power(n) AS CAST('1' || repeat('0', n) AS HUGEINT)",
-    # The quotient of whole numbers, rounded away from zero from one half on.
+    # The quotient of whole numbers; one half and more is rounded away from zero.
     """ci_quotient(a, b) AS list_transform([{'a': a, 'b': b}], lambda p: CASE WHEN p.b <> 0 THEN
         (CASE WHEN (p.a < 0) <> (p.b < 0) THEN -1 ELSE 1 END)
         * ((2 * abs(p.a) + abs(p.b)) // (2 * abs(p.b))) END)[1]""",
-    # The same, to the even one from one half.
+    # The same, but one half is rounded to the even number.
     """ci_even_quotient(a, b) AS list_transform([{'a': a, 'b': b}], lambda p:
         (CASE WHEN p.a < 0 THEN -1 ELSE 1 END) * (abs(p.a) // p.b
         + CASE WHEN 2 * (abs(p.a) % p.b) > p.b
@@ -130,7 +134,11 @@ _LEAST_QUOTIENT_SCALE = 6
 def write_duckdb_arithmetic(
     sign: str, one: str, first: ValueType, other: str, second: ValueType
 ) -> tuple[str, ValueType]:
-    """DuckDB's text for `one sign other` and its type. Raises UntriedError for other types."""
+    """Returns DuckDB's text for `one sign other`, and its type.
+
+    Raises:
+        UntriedError: The operands have other types.
+    """
     if not all(kind.is_numeric or kind.name == "null" for kind in (first, second)):
         raise UntriedError(f"`{sign}` between {first} and {second}")
     kinds = {first.name, second.name}
@@ -189,12 +197,12 @@ def _write_duckdb_decimals(
 
 
 def _read_duckdb_units(text: str, scale: int, kind: ValueType) -> str:
-    """The decimal of so many units of the last of `scale` digits."""
+    """Returns the decimal that has this number of units of the last of `scale` digits."""
     return f"TRY_CAST(ci_from_units({text}, {scale}) AS {kind.duckdb})"
 
 
 def write_duckdb_average(total: str, count: str, kind: ValueType) -> tuple[str, ValueType]:
-    """The average of decimals, from their sum and number."""
+    """Returns DuckDB's text for the average of decimals, from sum and number, and its type."""
     found = make_duckdb_decimal(kind.digits + 4, kind.scale + 4)
     shift = found.scale - kind.scale
     units = f"ci_units(CAST({total} AS DECIMAL(38, {kind.scale})))"
@@ -204,13 +212,16 @@ def write_duckdb_average(total: str, count: str, kind: ValueType) -> tuple[str, 
 
 
 def write_duckdb_round(text: str, kind: ValueType, places: int) -> tuple[str, ValueType]:
-    """Spark's `round(text, places)`: away from zero from one half on, decimals by their digits."""
+    """Returns DuckDB's text for Spark's `round(text, places)`, and its type.
+
+    One half and more is rounded away from zero, decimals by their digits.
+    """
     if kind.is_whole and places >= 0:
         return text, kind
     if kind.name == "double":
         if places < 0:
             raise UntriedError("round to tens")
-        # By the digits that are shown, as BigDecimal reads them.
+        # By the digits that are shown, which BigDecimal reads.
         return f"CAST(CAST(CAST({text} AS VARCHAR) AS DECIMAL(38, {places})) AS DOUBLE)", DOUBLE
     if kind.name != "decimal" or places < 0:
         raise UntriedError(f"round of {kind}")
@@ -221,18 +232,21 @@ def write_duckdb_round(text: str, kind: ValueType, places: int) -> tuple[str, Va
     return f"CAST({text} AS {found.duckdb})", found
 
 
-# Digits behind the point of a double that `bround` reads; doubles of the judge show fewer.
+# Digits after the point of a double that `bround` reads; doubles of the judge show fewer.
 _DOUBLE_SCALE = 15
 
 
 def write_duckdb_even_round(text: str, kind: ValueType, places: int) -> tuple[str, ValueType]:
-    """Spark's `bround(text, places)`: to the even digit from one half."""
+    """Returns DuckDB's text for Spark's `bround(text, places)`, and its type.
+
+    One half is rounded to the even digit.
+    """
     if places < 0 or not kind.is_numeric:
         raise UntriedError(f"bround() of {kind}")
     if kind.is_whole or (kind.name == "decimal" and places >= kind.scale):
         return text, kind
     scale = kind.scale if kind.name == "decimal" else _DOUBLE_SCALE
-    # By the digits that are shown, as BigDecimal reads them.
+    # By the digits that are shown, which BigDecimal reads.
     shown = (
         text if kind.name == "decimal" else f"CAST(CAST({text} AS VARCHAR) AS DECIMAL(38, {scale}))"
     )

@@ -1,4 +1,4 @@
-"""Calls of Spark as DuckDB's text: functions of the table, and those with a rule of their own."""
+"""Calls of Spark as DuckDB's text: functions of the table, and functions with their own code."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PART_NAMES = {"dow": "dayofweek", "doy": "dayofyear", "week": "weekofyear"}
 
 
 class DuckdbExpressionWriter(DuckdbNestedWriter):
-    """Writes expressions; what is no operator is a call."""
+    """A writer of expressions; an expression that is no operator is a call."""
 
     def _write_extract(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         unit = _PART_NAMES.get(node.name.lower(), node.name.lower())
@@ -107,7 +107,7 @@ class DuckdbExpressionWriter(DuckdbNestedWriter):
     def _write_argument(
         self, row: DuckdbFunctionRow, wanted: str, value: TypedText, first: ValueType
     ) -> str:
-        """The text of an argument as the type that a function takes."""
+        """Writes an argument as the type that a function takes."""
         fits = {
             "T": True,
             "any": True,
@@ -197,7 +197,7 @@ class DuckdbExpressionWriter(DuckdbNestedWriter):
         ]
         default = pairs[-1] if len(pairs) % 2 else None
         found = self._write_case(exp.Case(ifs=ifs, default=default), scope)
-        if default is None and found.kind != STRING:  # Spark makes it a text
+        if default is None and found.kind != STRING:  # Spark turns it into a text
             raise UntriedError(f"decode() to {found.kind} without a default")
         return found
 
@@ -262,7 +262,11 @@ class DuckdbExpressionWriter(DuckdbNestedWriter):
     def _write_lambda(
         self, arguments: Sequence[exp.Expr], scope: QueryScope
     ) -> tuple[TypedText, str, TypedText]:
-        """An array, DuckDB's function of its items, and what that gives."""
+        """Writes a function of an array's items.
+
+        Returns:
+            The array, DuckDB's lambda, and the result for one item.
+        """
         value = self.write_expression(arguments[0], scope)
         function, item = arguments[1], value.kind.item
         if item is None or not isinstance(function, exp.Lambda) or len(function.expressions) != 1:
@@ -305,7 +309,7 @@ class DuckdbExpressionWriter(DuckdbNestedWriter):
 
 
 def _write_duckdb_constant(row: DuckdbFunctionRow, kind: str, argument: exp.Expr) -> str:
-    """DuckDB's text for an argument that has to be a constant; a unit may be a bare name."""
+    """Writes an argument that must be a constant as DuckDB's text; a unit may be a bare name."""
     text = argument.name if isinstance(argument, exp.Literal | exp.Column | exp.Var) else ""
     if not isinstance(argument, exp.Literal) and kind not in {"span", "months"}:
         raise UntriedError(f"{row.name}() with an argument that is no constant")

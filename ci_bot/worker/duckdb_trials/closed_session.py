@@ -19,7 +19,7 @@ from ci_bot.worker.duckdb_trials.value_types import (
     quote_duckdb_name,
 )
 
-# The DuckDB releases that the table of constructs is tested with.
+# The DuckDB releases with which the table of constructs is tested.
 OLDEST, BEYOND = (1, 2), (2, 0)
 _PATIENCE = 3
 LARGEST_RESULT = 10_000
@@ -31,7 +31,7 @@ _SETTINGS: Mapping[str, str] = {
     "autoload_known_extensions": "false",
     # Otherwise a table's name could mean a variable of this process.
     "python_enable_replacements": "false",
-    # It takes `a = b OR (a IS NULL AND b IS NULL)` for `a IS NOT DISTINCT FROM b`, also where the
+    # It takes `a = b OR (a IS NULL AND b IS NULL)` for `a IS NOT DISTINCT FROM b`, also if the
     # first is NULL and the second false. (DuckDB's EqualOrNullSimplification)
     "disabled_optimizers": "expression_rewriter",
     "enable_external_access": "false",
@@ -39,7 +39,7 @@ _SETTINGS: Mapping[str, str] = {
 
 
 class UnusableDuckdbDataError(Exception):
-    """One side fails on these rows; Spark may not."""
+    """One side fails on these rows, although Spark may not."""
 
 
 class DuckdbOutOfTimeError(Exception):
@@ -57,7 +57,7 @@ class ClosedDuckdbSession:
         self._filled: dict[str, Sequence[Sequence[Any]] | None] = {}
 
     def stop_query(self) -> None:
-        """Ends the query that runs, from another thread."""
+        """Ends the running query, from another thread."""
         self._stopped = True
         self._connection.interrupt()
 
@@ -79,14 +79,14 @@ class ClosedDuckdbSession:
     ) -> None:
         """Replaces the rows of a table; columns that are not named are NULL.
 
-        Raises as `run_query`.
+        Raises the same errors as `run_query`.
         """
         if self._filled.get(table.name) == rows:
             return
         self._filled[table.name] = None
         name = quote_duckdb_name(table.name)
         self.run_query(f"TRUNCATE {name}")
-        if not columns:  # they only count
+        if not columns:  # the rows are only counted
             for _ in rows:
                 self.run_query(" ".join(("INSERT INTO", name, "DEFAULT VALUES")))
         elif rows:
@@ -101,17 +101,21 @@ class ClosedDuckdbSession:
         self._filled[table.name] = list(rows)
 
     def check_query(self, text: str) -> None:
-        """Raises UntriedError where DuckDB does not take a query."""
+        """Checks that DuckDB can plan a query; raises UntriedError if it cannot."""
         try:
             self._connection.execute(f"EXPLAIN {text}")
         except self._errors.Error as error:
             self._raise_for(error, planned=True)
 
     def run_query(self, text: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Runs a query and returns its rows. Raises UnusableDuckdbDataError, DuckdbOutOfTimeError,
-        UntriedError.
+        """Runs a query and returns its rows.
 
         A result with many rows is refused: DuckDB's memory limit does not cover Python's copy.
+
+        Raises:
+            UnusableDuckdbDataError: The query fails on these rows, or gives too many.
+            DuckdbOutOfTimeError: The time for the model is over.
+            UntriedError: The query needs more memory than the session has.
         """
         if self.is_over:
             raise DuckdbOutOfTimeError
@@ -136,10 +140,10 @@ class ClosedDuckdbSession:
 
 
 def _write_duckdb_cell(value: Any, kind: ValueType, values: list[Any]) -> str:
-    """DuckDB's text for a cell; what stands in it for `?` is added to `values`."""
+    """Writes a cell as DuckDB's text; the values of its `?` are added to `values`."""
     has_parts = kind.parts or (kind.item is not None and kind.item.parts)
     if value is not None and has_parts:
-        # DuckDB guesses the type of a value with parts, and wrongly where a part is NULL.
+        # DuckDB guesses the type of a value with parts, and does so wrongly if a part is NULL.
         return f"CAST({_write_duckdb_parts(value, kind, values)} AS {kind.duckdb})"
     values.append(value)
     return "?"
@@ -168,10 +172,11 @@ def _write_duckdb_parts(value: Any, kind: ValueType, values: list[Any]) -> str:
 def open_closed_duckdb_session(seconds: float) -> Iterator[ClosedDuckdbSession]:
     """Opens a session that ends after `seconds` of processor time.
 
-    Processor time, so that a busy machine does not change a report; one query also has a limit of
-    wall time, a few times as long.
+    Processor time is used so that a busy machine does not change a report. A session also has a
+    limit of wall time, a few times as long.
 
-    Raises UntriedError if DuckDB is missing or not a tested release.
+    Raises:
+        UntriedError: DuckDB is missing, not a tested release, or cannot be closed off.
     """
     duckdb = _load_duckdb()
     try:

@@ -1,4 +1,7 @@
-"""Operators of Spark as DuckDB's text, with their types. What has no rule is not tried."""
+"""Operators of Spark as DuckDB's text, with their types.
+
+An operator without a rule is not tried.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ def quote_duckdb_text(text: str) -> str:
 
 
 def name_duckdb_construct(node: exp.Expr) -> str:
-    """What a construct is called in a sentence."""
+    """Names a construct for a sentence."""
     if isinstance(node, exp.Anonymous):
         return f"{str(node.this).lower()}()"
     return node.key.upper()
@@ -67,7 +70,11 @@ class DuckdbOperatorWriter(ABC):
         self._windows: dict[str, exp.Expr] = {}
 
     def write_expression(self, node: exp.Expr, scope: QueryScope) -> TypedText:
-        """The text and type of an expression. Raises UntriedError."""
+        """Returns the text and type of an expression.
+
+        Raises:
+            UntriedError: There is no rule for a part of it.
+        """
         if isinstance(node, exp.Binary) and type(node) in _COMPUTED:
             return self._write_computed(node, scope)
         if isinstance(node, exp.Binary) and type(node) in _COMPARED:
@@ -159,10 +166,10 @@ class DuckdbOperatorWriter(ABC):
 
     @abstractmethod
     def _write_difference(self, one: TypedText, other: TypedText) -> TypedText | None:
-        """The interval between two dates or times; None if these are others."""
+        """Writes the interval between two dates or times; None for other values."""
 
     def _write_moved(self, sign: str, node: exp.Expr, scope: QueryScope) -> TypedText:
-        """A date or time plus or minus an interval."""
+        """Writes a date or time plus or minus an interval."""
         base, interval = self.write_expression(node.this, scope), node.expression
         unit = str(interval.args.get("unit") or "").lower().removesuffix("s")
         amount = interval.this
@@ -364,7 +371,7 @@ class DuckdbOperatorWriter(ABC):
 
     @abstractmethod
     def write_item(self, value: TypedText, key: TypedText) -> TypedText:
-        """What a map has for a key; NULL if it has none."""
+        """Writes the value of a map for a key; NULL if the map has none."""
 
     # Subqueries.
 
@@ -379,7 +386,7 @@ class DuckdbOperatorWriter(ABC):
         return TypedText(f"EXISTS ({self._write_query(node.this, scope).text})", BOOLEAN)
 
     def write_ordered(self, node: exp.Expr, scope: QueryScope) -> str:
-        """A key of ORDER BY, with the place of NULL that Spark gives it."""
+        """Writes a key of ORDER BY, with NULL in the place that Spark gives it."""
         inner = node.this if isinstance(node, exp.Ordered) else node
         descends = bool(node.args.get("desc")) if isinstance(node, exp.Ordered) else False
         first = node.args.get("nulls_first") if isinstance(node, exp.Ordered) else None
@@ -389,10 +396,10 @@ class DuckdbOperatorWriter(ABC):
         text = found.text
         return f"{text} {'DESC' if descends else 'ASC'} NULLS {'FIRST' if first else 'LAST'}"
 
-    # Types that meet.
+    # Types of values that are used together.
 
     def coerce_value(self, value: TypedText, kind: ValueType, name: str = "") -> str:
-        """The text of a value as a type that Spark brings it to by itself."""
+        """Writes a value as a type to which Spark converts it automatically."""
         source = value.kind
         is_known = (
             source == kind
@@ -409,7 +416,7 @@ class DuckdbOperatorWriter(ABC):
         return write_duckdb_cast(value.text, source, kind)
 
     def bring_together(self, one: TypedText, other: TypedText) -> tuple[str, str]:
-        """Both texts as the type in which Spark compares them."""
+        """Writes both values as the type in which Spark compares them."""
         kind = find_common_duckdb_type(one.kind, other.kind)
         if kind is None:
             kinds = {one.kind.name, other.kind.name}
@@ -427,7 +434,7 @@ class DuckdbOperatorWriter(ABC):
         )
 
     def unify_types(self, values: Sequence[TypedText]) -> tuple[ValueType, list[str]]:
-        """The type that Spark makes of several, and their texts as that."""
+        """Returns the type that Spark makes of several values, and their texts as that type."""
         kind = NULL
         for value in values:
             found = find_common_duckdb_type(kind, value.kind)
@@ -445,21 +452,25 @@ class DuckdbOperatorWriter(ABC):
 
 
 def refuse_duckdb_order_of_parts(kind: ValueType) -> None:
-    """Refuses an order of values with parts: the engines put NULL in different places there."""
+    """Refuses to order values with parts: the engines put NULL in them in different places."""
     if kind.parts or (kind.item is not None and kind.item.parts):
         raise UntriedError(f"an order of {kind}")
 
 
 def write_duckdb_field(value: TypedText, name: str) -> TypedText:
-    """A struct's field. Raises UntriedError if it has none of this name."""
+    """Writes a struct's field.
+
+    Raises:
+        UntriedError: The struct has no field of this name.
+    """
     kind = value.kind.find_part(name)
     return TypedText(f"struct_extract({value.text}, {quote_duckdb_text(name)})", kind)
 
 
 def _refuse_duckdb_total_of_outer_rows(query: exp.Expr) -> None:
-    """Refuses a total without GROUP BY in EXISTS or IN, of rows that a query around it chooses.
+    """Refuses a total without GROUP BY in EXISTS or IN, over rows that an outer query chooses.
 
-    Where it has no row, the total is a row by the standard. Spark 3.5 reads the query as a semi
+    If no rows are left, the total is a row by the standard. Spark 3.5 reads the query as a semi
     join and finds none (the pair `equal_rewrites.exists_of_a_total` shows it).
     """
     select = query.unnest()
@@ -475,7 +486,7 @@ def _refuse_duckdb_total_of_outer_rows(query: exp.Expr) -> None:
 
 
 def _list_duckdb_operands(node: exp.Expr, kind: Any) -> list[exp.Expr]:
-    """The operands of one operator in a row; long ones would be too deep to recurse into."""
+    """Lists the operands of a chain of one operator, without recursion: chains may be long."""
     found: list[exp.Expr] = []
     pending = [node]
     while pending:

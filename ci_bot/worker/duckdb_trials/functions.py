@@ -1,4 +1,4 @@
-"""Functions that mean the same in Spark and in DuckDB, and stand-ins for those that do not.
+"""Functions that mean the same in Spark and in DuckDB, and replacements for others.
 
 One row for each function; `tests/integration/test_judge_on_spark.py` runs every row in both engines
 on edge values. A function that has no row is not tried.
@@ -18,7 +18,7 @@ from ci_bot.worker.duckdb_trials.value_types import (
 )
 
 FUNCTION_MACROS = (
-    # Days that a month lacks become its last, in both engines.
+    # If a month lacks a day, both engines take its last day.
     "ci_months(d, n) AS CAST(CAST(d AS DATE) + to_months(CAST(n AS INTEGER)) AS DATE)",
     "ci_seconds(t) AS floor(epoch(CAST(t AS TIMESTAMP) - CAST(CAST(t AS DATE) AS TIMESTAMP)))",
     "ci_is_last(t) AS day(t) = day(last_day(CAST(t AS DATE)))",
@@ -26,8 +26,8 @@ FUNCTION_MACROS = (
         + CASE WHEN day(a) = day(b) OR (ci_is_last(a) AND ci_is_last(b)) THEN 0.0::DOUBLE
         ELSE ((day(a) - day(b)) * 86400.0::DOUBLE + (ci_seconds(a) - ci_seconds(b)))
             / 2678400.0::DOUBLE END, 8)""",
-    # Whole months as java.time counts them: it moves the end by a day where the time of day is
-    # not reached, and then looks at days of the month.
+    # Whole months as java.time counts them: if the time of day is not reached, it moves the end by
+    # a day, and then compares the days of the month.
     """ci_end_day(a, b) AS CAST(b AS DATE) + CASE
         WHEN CAST(b AS DATE) > CAST(a AS DATE) AND CAST(b AS TIME) < CAST(a AS TIME) THEN -1
         WHEN CAST(b AS DATE) < CAST(a AS DATE) AND CAST(b AS TIME) > CAST(a AS TIME) THEN 1
@@ -45,7 +45,7 @@ FUNCTION_MACROS = (
         ELSE substring(s, 1, greatest(0, c + length(s) + n)) END""",
     "ci_replace(s, a, b) AS CASE WHEN a = '' AND b IS NOT NULL THEN s ELSE replace(s, a, b) END",
     "ci_repeat(s, n) AS CASE WHEN n > 0 THEN repeat(s, n) WHEN n <= 0 THEN repeat(s, 0) END",
-    # What Spark makes of these depends on its release; rows that meet them say nothing.
+    # The result of these in Spark depends on its release, so data with such rows prove nothing.
     """ci_lpad(s, n, p) AS CASE WHEN p <> '' AND n >= 0 THEN lpad(s, n, p)
         WHEN p = '' OR n < 0 THEN error('padded with nothing') END""",
     """ci_rpad(s, n, p) AS CASE WHEN p <> '' AND n >= 0 THEN rpad(s, n, p)
@@ -57,14 +57,14 @@ FUNCTION_MACROS = (
         WHEN len(a) > len(list_filter(a, lambda one: one IS NOT NULL)) THEN NULL ELSE FALSE END""",
     "ci_join(a, s) AS CASE WHEN a IS NOT NULL THEN coalesce(array_to_string(a, s), '') END",
     "ci_extract(s, p, n) AS CASE WHEN s IS NOT NULL THEN regexp_extract(s, p, n) END",
-    # Another order in each mode.
+    # The order differs in each mode.
     """ci_shuffle(a, mode) AS list_transform(list_sort(
         list_transform(a, lambda one: {'h': hash(mode, one), 'v': one})), lambda one: one.v)""",
     """ci_right(s, n) AS CASE WHEN s IS NOT NULL AND n <= 0 THEN ''
         ELSE ci_part(s, -n, 1000000) END""",
     """ci_initcap(s) AS array_to_string(list_transform(string_split(lower(s), ' '),
         lambda word: upper(word[1:1]) || word[2:]), ' ')""",
-    # What conditions on an array's items are together; NULL stands for not known.
+    # The result of a condition on all items of an array; NULL means unknown.
     """ci_any(a) AS CASE WHEN list_contains(a, TRUE) THEN TRUE
         WHEN len(list_filter(a, lambda one: one IS NULL)) > 0 THEN NULL
         WHEN a IS NOT NULL THEN FALSE END""",
@@ -74,24 +74,24 @@ FUNCTION_MACROS = (
     """ci_distinct(a) AS list_filter(a, lambda one, place:
         len(list_filter(a[1:place - 1], lambda other: other IS NOT DISTINCT FROM one)) = 0)""",
     "ci_from_utc(t, z) AS timezone(z, timezone('UTC', t))",
-    # An hour that a change of clocks skips or repeats says nothing.
+    # An hour that a change of clocks skips or repeats proves nothing.
     """ci_to_utc(t, z) AS CASE
         WHEN timezone(z, timezone(z, t)) <> t THEN error('an hour that is skipped')
         WHEN timezone(z, timezone(z, t) - INTERVAL 1 HOUR) = t THEN error('an hour that repeats')
         WHEN timezone(z, timezone(z, t) + INTERVAL 1 HOUR) = t THEN error('an hour that repeats')
         ELSE timezone('UTC', timezone(z, t)) END""",
     "ci_json(s, p) AS CASE WHEN json_valid(s) THEN json_extract_string(s, p) END",
-    # Between all letters, with an empty text behind the last one.
+    # It splits between all letters, and puts an empty text after the last one.
     """ci_letters(s) AS CASE WHEN s = '' THEN ['']
         WHEN s IS NOT NULL THEN list_append(string_split(s, ''), '') END""",
     "ci_sqrt(d) AS CASE WHEN d >= 0 THEN sqrt(d) WHEN d < 0 THEN 'nan'::DOUBLE END",
 )
 
-# Names | what they take | what they give | DuckDB's text, `{0}` for the first argument, `{all}` for
-# all of them and `{name}` for the function's name. They take a type, `any`, a `number`, a `whole`
-# one, an `array`, the `item` of one, a `moment` (a date or time that is no text), `T` for values
-# that are brought to one type, or a constant of one of the kinds below. The last one repeats before
-# `...`.
+# Names | arguments | result | DuckDB's text, with `{0}` for the first argument, `{all}` for all of
+# them and `{name}` for the function's name. An argument is a type, `any`, a `number`, a `whole`
+# one, an `array`, the `item` of one, a `moment` (a date or time, but no text), `T` for values that
+# are converted to one type, or a constant of one of the kinds below. The argument before `...`
+# repeats.
 _TABLE = r"""
 coalesce                  | T...                | T         | coalesce({all})
 nvl ifnull                | T T                 | T         | coalesce({0}, {1})
@@ -179,12 +179,13 @@ split                     | string bar          | array<string> | ci_letters({0}
 
 @dataclass(frozen=True)
 class DuckdbFunctionRow:
-    """One function with so many arguments.
+    """One function with a fixed list of arguments.
 
     Attributes:
-        takes: the kinds of its arguments; the last one `repeats`, where it does.
-        gives: its type; None: that of what it takes.
-        text: DuckDB's.
+        takes: the kinds of its arguments.
+        gives: the type of its result; None if it is that of its arguments.
+        text: DuckDB's text.
+        repeats: the last argument may be repeated.
     """
 
     name: str
@@ -194,7 +195,10 @@ class DuckdbFunctionRow:
     repeats: bool = False
 
     def takes_items(self, item: ValueType) -> bool:
-        """Whether it takes an array of such items: the engines order NULL in them otherwise."""
+        """Whether it takes an array of such items.
+
+        Most functions refuse items with parts, because the engines order NULL in them differently.
+        """
         return not item.parts or self.name in {"size", "cardinality", "array_size", "reverse"}
 
     def count_fits(self, count: int) -> bool:
@@ -220,7 +224,7 @@ def _map_duckdb_units(**named: str) -> dict[str, str]:
     return {name: unit for unit, names in named.items() for name in names.split()}
 
 
-# Runs of letters of a date's pattern that both engines write alike.
+# Runs of letters in a date's pattern that both engines write in the same way.
 _LETTERS = {
     "yyyy": "%Y", "yy": "%y", "MM": "%m", "MMM": "%b", "MMMM": "%B", "dd": "%d", "DDD": "%j",
     "E": "%a", "EE": "%a", "EEE": "%a", "EEEE": "%A", "HH": "%H", "hh": "%I", "a": "%p",
@@ -229,7 +233,8 @@ _LETTERS = {
 _FORMAT = re.compile(
     r"(?P<letters>(?P<letter>[A-Za-z])(?P=letter)*)|'(?P<text>[A-Za-z ]+)'|[-/_ :.,]"
 )
-# Regular expressions that Java's and DuckDB's engines read alike: characters, sets, groups, counts.
+# Regular expressions that Java's and DuckDB's engines read in the same way: characters, sets,
+# groups, counts.
 _SET = r"\[\^?(?:[A-Za-z0-9 _@.+,/:;#%=*?()$|]|[A-Za-z0-9]-[A-Za-z0-9]|\\[dws.-]|-(?=\]))+\]"
 PLAIN_PATTERN = (
     rf"(?:[A-Za-z0-9 _@,;:/%#=<>~-]|\\[.dws+*?()\[\]-]|[.^$()|]|{_SET}"
@@ -239,7 +244,7 @@ _PERIODS = _map_duckdb_units(
     year="year yyyy yy", quarter="quarter", month="month mon mm", week="week"
 )
 _CLOCK = _map_duckdb_units(day="day dd", hour="hour", minute="minute", second="second")
-# What a constant may be: the texts that are known, or a pattern for them.
+# The allowed constants of each kind: known texts, or a pattern for them.
 CONSTANTS: Mapping[str, Mapping[str, str] | str] = {
     "period": _PERIODS,
     "unit": _PERIODS | _CLOCK,
@@ -260,19 +265,19 @@ CONSTANTS: Mapping[str, Mapping[str, str] | str] = {
 
 
 def read_duckdb_constant(kind: str, text: str) -> str | None:
-    """What DuckDB gets for a constant of a kind; None if it is none of those that are known."""
+    """Returns DuckDB's text for a constant of a kind; None if it is not a known one."""
     known = CONSTANTS[kind]
     if not isinstance(known, str):
         return known.get(text.lower())
     if not re.fullmatch(known, text):
         return None
     if kind == "filled" and (re.search(r"[\^$]", text) or re.search(text, "")):
-        return None  # the engines split otherwise at what has no length
+        return None  # the engines split differently at a match without length
     return _translate_duckdb_format(text) if kind == "format" else text
 
 
 def _translate_duckdb_format(text: str) -> str | None:
-    """A date's pattern of Spark's as DuckDB's; None if it has what is not known to be the same."""
+    """Translates a date's pattern from Spark to DuckDB; None if a part has no known equal."""
     found, end = "", 0
     for part in _FORMAT.finditer(text):
         written = _LETTERS.get(part["letters"]) if part["letters"] else part["text"] or part[0]
@@ -282,14 +287,14 @@ def _translate_duckdb_format(text: str) -> str | None:
     return found if end == len(text) and found else None
 
 
-# Aggregates: what they take, what they give, DuckDB's text. `{tie}` is an order of the rows that a
-# result may hang on; it is another one in each run that asks whether it does.
+# Aggregates: their arguments, result and DuckDB's text. If the result may depend on the order of
+# rows, `{tie}` is such an order; each run that tests this uses another one.
 @dataclass(frozen=True)
 class DuckdbAggregateRow:
-    """An aggregate: `{0}` its argument, `{distinct}` the word, `{tie}` an order of the rows.
+    """An aggregate: `{0}` is its argument, `{distinct}` the word, `{tie}` an order of the rows.
 
     Attributes:
-        gives: its type, by that of its first argument.
+        gives: returns its type from the type of its first argument.
     """
 
     takes: tuple[str, ...]

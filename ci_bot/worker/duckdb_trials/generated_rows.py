@@ -1,4 +1,4 @@
-"""Rows for two queries: few of them, of values that tell the queries apart if any do."""
+"""Rows for two queries: only a few, with values for which different queries differ."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ci_bot.worker.duckdb_trials.query_constants import JsonMembers, QueryConsta
 from ci_bot.worker.duckdb_trials.value_types import STRING, UntriedError, ValueType
 
 MOST_ROWS = 8
-# Rows of all tables multiplied with each other, in a wide data set: a join has no more.
+# The most combinations of rows of all tables in a wide data set: a join has no more.
 _WIDE_PRODUCT = 4_096
 _WIDE_ROWS = 64
 _WIDE_VALUES = 16
-# By table the columns that queries read, and by table the rows, in the order of these columns.
+# The columns that queries read, by table; and the rows by table, in the order of these columns.
 ReadColumns = Mapping[str, Mapping[str, ValueType]]
 DataSet = dict[str, list[tuple[Any, ...]]]
 
 _PLAIN: Mapping[str, Sequence[Any]] = {
-    # An order that is not cancelled, a row that is not deleted: a flag is mostly off.
+    # Orders are mostly not cancelled and rows not deleted, so a flag is mostly false.
     "boolean": (False, True),
     "tinyint": (1, 2, 0, -1),
     "smallint": (1, 2, 0, -1, 10),
     "int": (1, 2, 3, 0, -1, 10, -7),
     "bigint": (1, 2, 3, 0, -1, 10, -7),
-    # Quarters: their sums are exact in any order.
+    # Quarters, because their sums are exact in any order.
     "double": (1.0, 0.5, 2.25, 0.0, -1.5, 10.0),
     "string": ("a", "b", "A", "", " a", "a b", "1", "ab_c"),
     "date": tuple(
@@ -71,15 +71,16 @@ _ENDS: Mapping[str, Sequence[int]] = {
 _END_SHARE = 0.5
 # How often an array has items that are drawn, and how often a struct has nothing but NULL.
 _DRAWN_SHARE, _HOLLOW_SHARE = 0.5, 0.1
-# How often a cell takes a value that the queries themselves compare with, and how often NULL.
+# The share of cells with a value that the queries themselves compare with, and the shares of NULL.
 _OWN_SHARE = 0.7
 _NULL_SHARES = (0.0, 0.0, 0.15, 0.4)
 _NULL_SHARE = 0.15
 _SAME_SHARE = 0.4
 _EMPTY_SHARE = 0.06
-# The chances of a row: removed, doubled, doubled with other cells; else one cell changes.
+# The limits for a row's change: removed, doubled, doubled with other cells; otherwise one cell
+# changes.
 _REMOVED, _DOUBLED, _VARIED = 0.1, 0.2, 0.5
-# Values that are drawn for a column whose values are to differ.
+# The number of values that are drawn for a column whose values must differ.
 _DRAWS = 24
 
 
@@ -88,7 +89,10 @@ _WHOLE_LIMITS = {"tinyint": 2**7, "smallint": 2**15, "bigint": 2**50}
 
 
 class DuckdbRowGenerator:
-    """Data sets for the columns that two queries read; the same ones for the same seed."""
+    """A generator of data sets for the columns that two queries read.
+
+    The same seed gives the same data sets.
+    """
 
     def __init__(
         self,
@@ -105,9 +109,9 @@ class DuckdbRowGenerator:
         self._all: dict[ValueType, list[Any]] = {}
 
     def make_distinct_data(self) -> DataSet:
-        """Fresh rows whose columns hold each value once, beside NULL: their order is clear.
+        """Makes new rows whose columns have each value once, besides NULL, so their order is clear.
 
-        In half of the data sets, some columns hold one value only, so that rows belong together.
+        In half of the data sets, some columns have only one value, so rows belong together.
         """
         dice = self._dice
         data: DataSet = {}
@@ -127,11 +131,11 @@ class DuckdbRowGenerator:
         return data
 
     def make_data(self, *, wide: bool = False) -> DataSet:
-        """Fresh rows: few values in each column, so that keys meet and rows come twice.
+        """Makes new rows with few values in each column, so keys match and rows occur twice.
 
         Args:
-            wide: many rows in place of at most eight, so that the values of two columns meet in
-                nearly every combination, NULL included.
+            wide: many rows instead of at most eight, so nearly every combination of two columns'
+                values occurs, also with NULL.
         """
         dice = self._dice
         nulls = _NULL_SHARES[-1] if wide else dice.choice(_NULL_SHARES)
@@ -188,8 +192,9 @@ class DuckdbRowGenerator:
         ]
 
     def make_dense_data(self) -> DataSet:
-        """Fresh rows for queries that let few rows through: one key for all tables, large groups,
-        and NULL where it is asked for.
+        """Makes new rows for queries that let few rows through.
+
+        They have one key for all tables, large groups, and NULL in columns that are tested for it.
         """
         dice = self._dice
         keys = {name for pair in self._constants.twins.items() for name in pair}
@@ -214,7 +219,7 @@ class DuckdbRowGenerator:
         return data
 
     def change_data(self, data: DataSet) -> DataSet:
-        """`data` with one row or cell changed."""
+        """Copies `data` with one row or cell changed."""
         dice = self._dice
         changed = {table: list(rows) for table, rows in data.items()}
         filled = [table for table, rows in changed.items() if rows and self._columns[table]]
@@ -264,12 +269,12 @@ class DuckdbRowGenerator:
                 *list_plain_values(kind),
                 *_list_constant_values(sorted(self._constants.others), kind),
             ]
-        # Plain values first: a text has many constants that this column never meets.
+        # Plain values come first: a text has many constants that never occur with this column.
         plain = list_plain_values(kind)
         return self._dice.choice(plain if self._dice.random() < _OWN_SHARE else self._all[kind])
 
     def _draw_parts(self, name: str, kind: ValueType) -> Any:
-        """A struct, a map, or an array of them: each part as a column of its name would be."""
+        """Draws a struct, a map, or an array of them; each part as a column of its name."""
         dice = self._dice
         if kind.item is not None:
             return [self._draw_parts(name, kind.item) for _ in range(dice.choice((0, 1, 1, 2, 3)))]
@@ -285,7 +290,7 @@ class DuckdbRowGenerator:
         return None if self._dice.random() < _NULL_SHARE else self._draw_value(name, kind)
 
     def _draw_json(self, name: str) -> str:
-        """A JSON text with some of the members that the queries read."""
+        """Draws a JSON text with some of the members that the queries read."""
         members = self._constants.json_members[name]
         document: dict[str, object] = {}
         for path, kinds in sorted(members.items()):
@@ -309,7 +314,7 @@ class DuckdbRowGenerator:
         return float(value) if isinstance(value, Decimal) else value
 
     def _span_values(self, kind: ValueType) -> list[Any]:
-        """Lists times that are as far from each other as the queries' intervals are long."""
+        """Lists times whose distances are the lengths of the queries' intervals."""
         if kind.name != "timestamp" or not self._constants.spans:
             return []
         start = _PLAIN["timestamp"][0]
@@ -324,7 +329,7 @@ class DuckdbRowGenerator:
         return list(_TIMES_OF_ZONES) if kind.name == "timestamp" and is_asked else []
 
     def _cast_values(self, name: str, kind: ValueType) -> list[Any]:
-        """Lists texts that become a value of the type that a column is cast to."""
+        """Lists texts of values of the types to which a column is cast."""
         if kind.name != "string":
             return []
         targets = self._constants.casts.get(name, frozenset())
@@ -334,7 +339,11 @@ class DuckdbRowGenerator:
 
 
 def list_plain_values(kind: ValueType) -> list[Any]:
-    """Values of a type, the plainest first. Raises UntriedError for types without any."""
+    """Lists values of a type, the plainest first.
+
+    Raises:
+        UntriedError: The judge has no values of this type.
+    """
     if kind.name == "decimal":
         unit = Decimal(1).scaleb(-kind.scale)
         fitting = [Decimal(text).quantize(unit) for text in _DECIMALS]
@@ -354,7 +363,7 @@ def list_plain_values(kind: ValueType) -> list[Any]:
 
 
 def _list_constant_values(texts: Sequence[str], kind: ValueType) -> list[Any]:
-    """The values that constants have as a type, each with its neighbours."""
+    """Lists the values of constants as a type, each with its neighbours."""
     found: list[Any] = []
     for text in texts:
         try:
@@ -389,7 +398,7 @@ def _list_neighbours(text: str, kind: ValueType) -> Iterator[Any]:
             yield " "
         elif plain != text:  # a pattern of LIKE
             yield f"x{plain}"
-        if "_" in text:  # a sign of LIKE
+        if "_" in text:  # a wildcard of LIKE
             yield plain.replace("_", "x")
         try:
             day = date.fromisoformat(text)
@@ -399,7 +408,7 @@ def _list_neighbours(text: str, kind: ValueType) -> Iterator[Any]:
 
 
 def _fits_type(value: Any, kind: ValueType) -> bool:
-    """Whether a type holds a value; far numbers, whose sums run over, are left out."""
+    """Whether a type holds a value; large numbers are left out, because sums of them overflow."""
     if kind.name == "decimal":
         return bool(abs(value) < Decimal(10) ** (kind.digits - kind.scale))
     if kind.is_whole:

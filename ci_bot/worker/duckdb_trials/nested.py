@@ -1,6 +1,6 @@
 """Structs, maps and intervals of Spark as DuckDB's text.
 
-A map is a list of structs to DuckDB, `key` and `value`, so that its order is Spark's.
+For DuckDB a map is a list of structs, `key` and `value`, so its order is Spark's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ci_bot.worker.duckdb_trials.value_types import (
     quote_duckdb_name,
 )
 
-# Before the names of variables, which no column has.
+# It begins the names of variables; no column's name begins so.
 VARIABLE = "ci_each_"
 _MICROSECONDS = {
     "day": 86_400_000_000,
@@ -37,7 +37,7 @@ _MICROSECONDS = {
     "minute": 60_000_000,
     "second": 1_000_000,
 }
-# Of an interval's parts but the first, only what the next larger one leaves.
+# Each part of an interval except the first only has what the next larger part leaves.
 _INTERVAL_PARTS = {
     "day": ("{0} // 86400000000", INT),
     "hour": ("({0} // 3600000000) % 24", ValueType("tinyint")),
@@ -47,7 +47,7 @@ _INTERVAL_PARTS = {
 
 
 class DuckdbNestedWriter(DuckdbTotalWriter):
-    """Writes values that have parts."""
+    """A writer of values that have parts."""
 
     # Structs.
 
@@ -58,7 +58,10 @@ class DuckdbNestedWriter(DuckdbTotalWriter):
         return write_duckdb_field(self.write_expression(value, scope), name)
 
     def _write_json_member(self, call: exp.Expr, name: str, scope: QueryScope) -> TypedText:
-        """A text of a JSON text: a field of another type may make the others NULL, too."""
+        """Writes a text in a JSON text.
+
+        Other types are refused: a field that does not fit may make the others NULL, too.
+        """
         text, schema = call.expressions if len(call.expressions) == len(("text", "schema")) else []
         if not isinstance(schema, exp.Literal):
             raise UntriedError("from_json() without a schema as text")
@@ -100,7 +103,7 @@ class DuckdbNestedWriter(DuckdbTotalWriter):
     # Maps.
 
     def write_item(self, value: TypedText, key: TypedText) -> TypedText:
-        """What a map has for a key; NULL if it has none."""
+        """Writes the value of a map for a key; NULL if the map has none."""
         (_, key_kind), (_, kind) = value.kind.parts
         if key.kind != key_kind:
             raise UntriedError(f"an item of {value.kind} by {key.kind}")
@@ -139,7 +142,7 @@ class DuckdbNestedWriter(DuckdbTotalWriter):
         return TypedText(f"to_microseconds({micros})", ValueType(f"interval {unit}"))
 
     def _write_difference(self, one: TypedText, other: TypedText) -> TypedText | None:
-        """The interval between two dates or times; None if these are others."""
+        """Writes the interval between two dates or times; None for other values."""
         names = {one.kind.name, other.kind.name}
         if names == {"date"}:
             days = f"CAST({one.text} - {other.text} AS BIGINT)"
@@ -152,7 +155,7 @@ class DuckdbNestedWriter(DuckdbTotalWriter):
         return None
 
     def write_interval_part(self, unit: str, value: TypedText) -> TypedText:
-        """EXTRACT of an interval: what stands in one place of it, not its length."""
+        """Writes EXTRACT of an interval: one part of it, not its whole length."""
         if unit not in _INTERVAL_PARTS:
             raise UntriedError(f"EXTRACT of {unit} of {value.kind}")
         text, kind = _INTERVAL_PARTS[unit]
@@ -161,7 +164,11 @@ class DuckdbNestedWriter(DuckdbTotalWriter):
 
 
 def write_duckdb_map_parts(value: TypedText, name: str) -> TypedText:
-    """The keys or values of a map. Raises UntriedError of other values."""
+    """Writes the keys or values of a map.
+
+    Raises:
+        UntriedError: The value is no map.
+    """
     if value.kind.name != "map":
         raise UntriedError(f"the keys or values of {value.kind}")
     entry = quote_duckdb_name(f"{VARIABLE}entry")

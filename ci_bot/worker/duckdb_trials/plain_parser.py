@@ -1,5 +1,6 @@
-"""How a trial parses text: functions are known by their names, and operators bind as in Spark's
-grammar. The time of the run is the same for both sides.
+"""The parser of a trial: functions keep their names, operators bind as in Spark's grammar.
+
+The time of the run is the same for both sides.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from sqlglot.errors import SqlglotError
 from ci_bot.worker.duckdb_trials.value_types import UntriedError
 from ci_bot.worker.sql import read_as_spark
 
-# What the time of a run is for both sides.
+# The time of the run for both sides.
 NOW = "2024-03-31 10:20:30"
 LARGEST_TEXT = 200_000
 _CLOCK_CALLS = {"current_timestamp", "now", "current_date", "curdate"}
@@ -23,17 +24,17 @@ _KEPT_PARSERS = ("CAST", "TRY_CAST", "EXTRACT")
 
 @cache
 def _make_plain_duckdb_parser() -> Any:
-    """Spark's parser, with each function under the name that Spark reads.
+    """Makes Spark's parser that keeps each function under the name that Spark reads.
 
-    ARRAY keeps its class: before an index, SQLGlot takes its bare name for the start of a list.
-    SQLGlot has classes of its own for functions, others in other versions, and arguments in
+    ARRAY keeps its class, because SQLGlot takes its bare name before an index for the start of a
+    list. For other functions SQLGlot has its own classes, which differ by version, and arguments in
     another order.
     """
     own = Spark.Parser
     kept = {name: own.FUNCTION_PARSERS[name] for name in _KEPT_PARSERS}
 
     class PlainParser(own):  # type: ignore[misc, valid-type]
-        # As sqlglot declares them: builders of more than one shape.
+        # SQLGlot declares them so: the values are builders of several forms.
         FUNCTIONS: ClassVar[dict[str, Any]] = {"ARRAY": own.FUNCTIONS["ARRAY"]}
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = kept
 
@@ -41,7 +42,11 @@ def _make_plain_duckdb_parser() -> Any:
 
 
 def parse_duckdb_plainly(text: str) -> exp.Expr:
-    """The tree that Spark makes of a query's text. Raises UntriedError where it is not clear."""
+    """Returns the tree that Spark makes of a query's text.
+
+    Raises:
+        UntriedError: The text is too long, cannot be parsed, or Spark may read it differently.
+    """
     if len(text) > LARGEST_TEXT:
         raise UntriedError(f"a text of {len(text):,} characters")
     dialect = Spark()
@@ -56,7 +61,7 @@ def parse_duckdb_plainly(text: str) -> exp.Expr:
 
 
 def _freeze_duckdb_time(tree: exp.Expr) -> exp.Expr:
-    """The query as if it ran at one moment: both sides of a pair run at the same one."""
+    """Replaces the clock by one moment, so both sides of a pair run at the same time."""
     for node in list(tree.find_all(exp.Anonymous, exp.CurrentDate, exp.CurrentTimestamp)):
         name = (str(node.this) if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
         if name in _CLOCK_CALLS and not node.expressions:

@@ -1,4 +1,4 @@
-"""Queries of Spark as DuckDB's text: what stands around their expressions."""
+"""Queries of Spark as DuckDB's text: the clauses around their expressions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class WrittenDuckdbQuery:
     """A query for DuckDB.
 
     Attributes:
-        columns: what it gives, by name and type.
+        columns: its result columns, by name and type.
         depends_on_order: its result may depend on the order in which rows are read.
         reads: the columns that it reads of each source table.
     """
@@ -43,13 +43,14 @@ class WrittenDuckdbQuery:
 
 
 def write_duckdb_query(tree: exp.Expr, tables: Mapping[str, SourceTable]) -> WrittenDuckdbQuery:
-    """A query for DuckDB.
+    """Writes a query for DuckDB.
 
     Args:
-        tree: of `parse_duckdb_plainly`.
-        tables: by name as `table_name` writes it.
+        tree: the result of `parse_duckdb_plainly`.
+        tables: the source tables by name as `table_name` writes it.
 
-    Raises UntriedError.
+    Raises:
+        UntriedError: The query has a part that the judge cannot run.
     """
     writer = DuckdbQueryWriter(tables)
     try:
@@ -64,10 +65,10 @@ def write_duckdb_query(tree: exp.Expr, tables: Mapping[str, SourceTable]) -> Wri
 
 
 class DuckdbQueryWriter(DuckdbRelationWriter):
-    """Writes one query; notes what it reads."""
+    """A writer of one query, which notes the columns that it reads."""
 
     def write_query(self, node: exp.Expr, outer: QueryScope) -> WrittenRelation:
-        """The text and columns of a query inside of `outer`."""
+        """Returns the text and columns of a query inside of `outer`."""
         with_ = node.args.get("with_") or node.args.get("with")
         if with_ is None:
             return self._write_body(node, outer)
@@ -147,7 +148,7 @@ class DuckdbQueryWriter(DuckdbRelationWriter):
         distinct = bool(node.args.get("distinct"))
         kept = [expressions.write_condition(having.this, scope)] if having else []
         if _has_grouping_sets_in_duckdb_trial(node):
-            kept.append("count(*) > 0")  # of no rows Spark gives no total
+            kept.append("count(*) > 0")  # without rows Spark gives no total
         parts = [
             f"SELECT {'DISTINCT ' if distinct else ''}{', '.join(shown)}",
             sources,
@@ -167,7 +168,7 @@ class DuckdbQueryWriter(DuckdbRelationWriter):
     def _list_items(
         self, node: exp.Expr, scope: QueryScope
     ) -> list[tuple[str, exp.Expr | TypedText]]:
-        """The SELECT list by name: expressions, and columns that stars stand for."""
+        """Lists the SELECT list by name: expressions, and the columns of stars."""
         found: list[tuple[str, exp.Expr | TypedText]] = []
         for place, item in enumerate(node.expressions):
             star = item.this if isinstance(item, exp.Column) else item
@@ -219,7 +220,7 @@ class DuckdbQueryWriter(DuckdbRelationWriter):
         for name, word in (("rollup", "ROLLUP"), ("cube", "CUBE")):
             for one in group.args.get(name) or ():
                 inner = one.expressions if isinstance(one, exp.Expression) else []
-                if not inner:  # WITH ROLLUP, of all that stands before it
+                if not inner:  # WITH ROLLUP, of all keys before it
                     texts = [f"{word} ({', '.join(plain)})"]
                 else:
                     texts.append(f"{word} ({', '.join(map(write_key, inner))})")
@@ -232,7 +233,7 @@ class DuckdbQueryWriter(DuckdbRelationWriter):
     def _write_all_groups(
         self, group: exp.Expr, scope: QueryScope, items: list[tuple[str, exp.Expr | TypedText]]
     ) -> str:
-        """GROUP BY ALL: by each result that has no aggregate in it; a constant makes no groups."""
+        """Writes GROUP BY ALL: by each result without an aggregate; a constant makes no groups."""
         if group.expressions:
             raise UntriedError("GROUP BY ALL beside other keys")
         keys: list[str] = []
@@ -249,7 +250,7 @@ class DuckdbQueryWriter(DuckdbRelationWriter):
     def _end_query(
         self, found: WrittenRelation, node: exp.Expr, outer: QueryScope
     ) -> WrittenRelation:
-        """A query whose rows are sorted and cut by its own columns."""
+        """Sorts and cuts the rows of a query by its own columns."""
         if node.args.get("limit") is None and node.args.get("offset") is None:
             return found
         scope = QueryScope([ScopedSource("q", found.columns)], parent=outer)
@@ -291,7 +292,7 @@ def _has_grouping_sets_in_duckdb_trial(node: exp.Expr) -> bool:
 
 
 def _move_duckdb_generator(node: exp.Expr) -> exp.Expr:
-    """A generator of the SELECT list as a LATERAL VIEW, which stands beneath groups and windows."""
+    """Moves a generator of the SELECT list into a LATERAL VIEW, below groups and windows."""
     found = [
         (place, item.unalias() if isinstance(item, exp.Alias) else item)
         for place, item in enumerate(node.expressions)
@@ -316,7 +317,7 @@ def _move_duckdb_generator(node: exp.Expr) -> exp.Expr:
 
 
 def _has_aggregate_in_duckdb_trial(node: exp.Expr) -> bool:
-    """Whether an expression is computed of groups; windows and queries inside do not count."""
+    """Whether an expression is computed from groups; windows and queries inside do not count."""
     pending = [node]
     while pending:
         one = pending.pop()

@@ -18,7 +18,7 @@ _COMPARING = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Like,
     exp.Case, exp.If, exp.Anonymous, exp.RegexpLike, exp.NullSafeEQ, exp.ILike, exp.Bracket,
 )  # fmt: skip
-# Functions that read a number as a time: how many of them are a second.
+# Functions that read a number as a time, with the units in a second.
 _EPOCH_UNITS = {"timestamp_seconds": 1, "timestamp_millis": 1_000, "timestamp_micros": 1_000_000}
 Found = TypeVar("Found")
 JsonMembers = Mapping[str, frozenset[ValueType]]
@@ -29,14 +29,14 @@ class QueryConstants:
     """The constants in two queries, by the columns that they belong to.
 
     Attributes:
-        by_column: constants that stand beside a column, by its name.
+        by_column: constants that occur beside a column, by its name.
         others: all constants.
         casts: the types to which a column is cast, by its name.
-        twins: by the names of columns that are compared with each other, the first of them.
-        json_members: by the name of a column with JSON texts, the paths that are read of it, each
-            with the types to which what is there is cast.
-        spans: the intervals that are written, in seconds.
-        sought_nulls: names of columns of which NULL is asked for.
+        twins: the first name of columns that are compared with each other, by the name of each.
+        json_members: the paths that are read from a column with JSON texts, by its name, each with
+            the types to which the value is cast.
+        spans: the intervals in the queries, in seconds.
+        sought_nulls: names of columns that are tested for NULL.
         far_columns: names of columns of which each use is known far from zero, too.
     """
 
@@ -51,7 +51,7 @@ class QueryConstants:
 
 
 def read_constants(written: Iterable[exp.Expr]) -> QueryConstants:
-    """The constants of queries, with the columns that they stand beside."""
+    """Reads the constants of queries, with the columns beside which they occur."""
     trees = list(written)
     by_column: dict[str, set[str]] = {}
     others: set[str] = set()
@@ -173,14 +173,14 @@ def _is_known_far_away(column: exp.Expr) -> bool:
 
 
 def _join_twins(one: str, other: str, twins: dict[str, str]) -> None:
-    """Gives two names, and all that are compared with them, the first of these names."""
+    """Gives two names, and all names that are compared with them, the first of these names."""
     first, second = sorted((twins.get(one, one), twins.get(other, other)))
     for name in (second, *(known for known, root in twins.items() if root == second)):
         twins[name] = first
 
 
 def _share_among_twins(found: dict[str, set[Found]], twins: Mapping[str, str]) -> None:
-    """What is known of one of the columns that are compared is known of all of them."""
+    """Gives all columns that are compared with each other the values of each of them."""
     for name, first in twins.items():
         found.setdefault(first, set()).update(found.get(name, ()))
     for name, first in twins.items():
@@ -212,7 +212,7 @@ _SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
 
 
 def _read_span(interval: exp.Expr) -> int:
-    """The seconds of an interval of so many units; 0 for others."""
+    """Reads the seconds of an interval with a plain number of units; 0 for others."""
     unit = str(interval.args.get("unit") or "").lower().removesuffix("s")
     amount = interval.this
     if not isinstance(amount, exp.Literal) or not re.fullmatch("[0-9]{1,6}", amount.name):
@@ -221,7 +221,7 @@ def _read_span(interval: exp.Expr) -> int:
 
 
 def _read_epoch(text: str) -> int:
-    """The seconds from 1970 to a date or time that a constant writes; 0 if it writes none."""
+    """Reads the seconds from 1970 to the date or time in a constant; 0 if there is none."""
     try:
         return int(datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp())
     except ValueError:

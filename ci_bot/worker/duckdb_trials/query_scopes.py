@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ci_bot.worker.duckdb_trials.value_types import UntriedError, ValueType, quote_duckdb_name
 
-# Stands in DuckDB's text for the number of the run; another one breaks ties in another way.
+# In DuckDB's text this is the number of the run; another number breaks ties in another way.
 MODE = "/*mode*/0"
 TypedColumns = tuple[tuple[str, ValueType], ...]
 
@@ -17,9 +17,8 @@ class TypedText:
     """DuckDB's text of an expression, with the type that Spark gives it.
 
     Attributes:
-        literal: the digits or characters of what is written as a constant.
-        least: for a whole number that is written as a constant, the smallest decimal for it, which
-            Spark takes beside decimals.
+        literal: the digits or characters of a constant; None for other expressions.
+        least: the smallest decimal for a constant whole number, which Spark uses beside decimals.
     """
 
     text: str
@@ -37,7 +36,7 @@ class WrittenRelation:
 
 
 def select_from_duckdb(items: str, source: str) -> str:
-    """`SELECT items FROM source`, of parts that are DuckDB's text already."""
+    """Writes `SELECT items FROM source` from parts that are already DuckDB's text."""
     return " ".join(("SELECT", items, "FROM", source))
 
 
@@ -46,8 +45,8 @@ class ScopedSource:
     """A table or query in FROM.
 
     Attributes:
-        shared: the texts of columns that USING has made one with earlier ones, by name, in order.
-        table: the source table that it is; empty for queries.
+        shared: the texts of columns that USING has merged with earlier ones, by name, in order.
+        table: the name of the source table; empty for queries.
     """
 
     alias: str
@@ -61,10 +60,10 @@ class QueryScope:
     """The names that an expression may use.
 
     Attributes:
-        aliases: what a name of the SELECT list stands for, as far as it is known.
-        groups: the texts of the groups, in a SELECT with groups; None in others.
-        aliases_first: whether a name means one of the SELECT list before it means a column.
-        reads: the columns that were asked for, by source table.
+        aliases: write the expressions of the SELECT list, by the names that are known so far.
+        groups: the texts of the group keys; None in a SELECT without groups.
+        aliases_first: whether a name first means an item of the SELECT list, and then a column.
+        reads: the columns that were read, by source table.
     """
 
     sources: list[ScopedSource] = field(default_factory=list)
@@ -75,13 +74,17 @@ class QueryScope:
     reads: dict[str, set[str]] = field(default_factory=dict)
 
     def list_sources(self) -> list[ScopedSource]:
-        """The sources of this scope and of those around it."""
+        """Lists the sources of this scope and of those around it."""
         return [*self.sources, *(self.parent.list_sources() if self.parent is not None else ())]
 
     def find_column(self, table: str, name: str) -> TypedText:
-        """The column that a name means. Raises UntriedError if its table is not known."""
+        """Returns the column that a name means.
+
+        Raises:
+            UntriedError: Its table or type is not known, or several tables have it.
+        """
         if not table and self.aliases_first and name in self.aliases:
-            self.aliases_first = False  # what stands in the list means columns
+            self.aliases_first = False  # names in the SELECT list mean columns
             try:
                 return self.aliases[name]()
             finally:
@@ -118,7 +121,7 @@ class QueryScope:
             self.reads.setdefault(source.table, set()).add(name)
 
     def list_columns(self, table: str = "", *, noted: bool = False) -> list[tuple[str, TypedText]]:
-        """The columns that a star stands for, in Spark's order."""
+        """Lists the columns of a star, in Spark's order."""
         found: list[tuple[str, TypedText]] = []
         shared = dict.fromkeys(name for source in self.sources for name in source.shared)
         if not table:
@@ -140,10 +143,10 @@ class QueryScope:
         return found
 
     def write_tie(self, *, rows: bool = False) -> str:
-        """An order of the rows that no query asks for.
+        """Writes an order of the rows that no query asks for.
 
         Args:
-            rows: of the rows below the groups.
+            rows: whether it orders the rows below the groups, and not the groups.
         """
         if self.groups is not None and not rows:
             return write_duckdb_order(self.groups)
@@ -153,13 +156,13 @@ class QueryScope:
 
 
 def write_duckdb_order(texts: Iterable[str]) -> str:
-    """An order by so many values, another one for each mode."""
+    """Writes an order by these values, which differs in each mode."""
     return f"hash({', '.join((MODE, *texts))})"
 
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table that queries read: DuckDB's name for it, and its columns by name."""
+    """A table that queries read: its name in DuckDB, and its columns by name."""
 
     name: str
     columns: Mapping[str, ValueType]

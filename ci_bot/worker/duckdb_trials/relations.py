@@ -1,4 +1,4 @@
-"""What stands in FROM as DuckDB's text: tables, joins, lateral views, lists of values."""
+"""The sources in FROM as DuckDB's text: tables, joins, lateral views, lists of values."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _JOINS = {
     }.items()
     for kind, side in names
 }
-# What the column of USING is, of the left side's and the right side's.
+# The value of a column of USING, from the columns of the left and the right side.
 _KEPT_SIDES = {
     "JOIN": "{0}",
     "LEFT JOIN": "{0}",
@@ -54,7 +54,7 @@ _KEPT_SIDES = {
 
 
 class DuckdbRelationWriter(ABC):
-    """Writes FROM; notes what is read of each table."""
+    """A writer of FROM, which notes the columns that are read of each table."""
 
     def __init__(self, tables: Mapping[str, SourceTable]) -> None:
         self._tables = tables
@@ -64,14 +64,14 @@ class DuckdbRelationWriter(ABC):
 
     @abstractmethod
     def write_query(self, node: exp.Expr, outer: QueryScope) -> WrittenRelation:
-        """The text and columns of a query inside of `outer`."""
+        """Returns the text and columns of a query inside of `outer`."""
 
     def write_sources(self, node: exp.Expr, scope: QueryScope) -> str:
         first = node.args.get("from_") or node.args.get("from")
         if first is None:
             return ""
         texts = [f"FROM {self._write_source(first.this, scope)}"]
-        # Spark's grammar takes laterals after all joins; those of a table stand at the table.
+        # Spark's grammar has laterals after all joins; those of a table are written at the table.
         texts += [self._write_join(join, scope) for join in node.args.get("joins") or ()]
         texts += [self._write_lateral(view, scope) for view in node.args.get("laterals") or ()]
         return " ".join(texts)
@@ -107,7 +107,7 @@ class DuckdbRelationWriter(ABC):
         return self._write_attached(f"{text} AS {quote_duckdb_name(name)}", node, scope)
 
     def _write_attached(self, text: str, node: exp.Expr, scope: QueryScope) -> str:
-        """A source with the views and joins that stand at it."""
+        """Writes a source with its own views and joins."""
         texts = [text]
         texts += [self._write_lateral(view, scope) for view in node.args.get("laterals") or ()]
         texts += [self._write_join(join, scope) for join in node.args.get("joins") or ()]
@@ -131,7 +131,7 @@ class DuckdbRelationWriter(ABC):
         return self._write_attached(f"({found.text}) AS {quote_duckdb_name(name)}", node, scope)
 
     def _write_pivot(self, pivot: exp.Expr, text: str, inner: QueryScope) -> WrittenRelation:
-        """A group for what no part of PIVOT names; where a value has no rows, NULL."""
+        """Writes PIVOT: groups by columns that it does not name; NULL if a value has no rows."""
         (field,) = pivot.args["fields"]
         used = {column.name.lower() for column in pivot.find_all(exp.Column)}
         kept = [(name, typed) for name, typed in inner.list_columns(noted=True) if name not in used]
@@ -247,21 +247,22 @@ class DuckdbRelationWriter(ABC):
                 raise UntriedError(f"{word} without a condition")
             return f"CROSS JOIN {text}"
         condition = self.expressions.write_condition(on, scope)
-        if kind in {"SEMI", "ANTI"}:  # its columns end with its condition
+        if kind in {"SEMI", "ANTI"}:  # its columns are only known in its condition
             scope.sources[:] = known
         return f"{'JOIN' if word == 'CROSS JOIN' else word} {text} ON {condition}"
 
     def _write_join_by_names(
         self, word: str, text: str, names: list[str], known: list[ScopedSource], scope: QueryScope
     ) -> str:
-        """A join with USING: columns of one name are one column, that of the side that is kept."""
+        """Writes a join with USING: columns of one name become one, that of the kept side."""
         if word not in _KEPT_SIDES or len(scope.sources) != len(known) + 1 or not names:
             raise UntriedError(f"{word} with USING")
         conditions, shared = [], {}
         added = scope.sources[-1]
         for name in names:
             one = QueryScope(known, reads=scope.reads).find_column("", name)
-            # An example shows both columns: a NATURAL JOIN compares what both tables have.
+            # An example shows both columns: a NATURAL JOIN compares the columns that both tables
+            # have.
             other = QueryScope([added], reads=scope.reads).find_column("", name)
             if other.kind != one.kind:
                 raise UntriedError("USING with columns of other types")
@@ -271,7 +272,7 @@ class DuckdbRelationWriter(ABC):
         return f"{word} {text} ON {' AND '.join(conditions)}"
 
     def _write_lateral_query(self, node: exp.Expr, scope: QueryScope) -> str:
-        """A query that reads the tables beside it."""
+        """Writes a query that reads the tables beside it."""
         alias = node.args.get("alias")
         if alias is None or not alias.name:
             raise UntriedError("LATERAL without a name")
@@ -281,7 +282,7 @@ class DuckdbRelationWriter(ABC):
         return f"LATERAL ({inner.text}) AS {quote_duckdb_name(alias.name.lower())}"
 
     def _write_lateral(self, view: exp.Expr, scope: QueryScope) -> str:
-        """LATERAL VIEW of an array's items."""
+        """Writes a LATERAL VIEW of an array's items."""
         call = view.this
         name = str(call.this).lower() if isinstance(call, exp.Anonymous) else ""
         outer = bool(view.args.get("outer")) or name.endswith("_outer")
@@ -330,7 +331,7 @@ class DuckdbRelationWriter(ABC):
 def _list_generated_duckdb_columns(
     name: str, value: TypedText
 ) -> tuple[list[tuple[str, ValueType]], list[str]]:
-    """The columns that a generator makes of an array or a map, and DuckDB's texts."""
+    """Lists the columns that a generator makes of an array or a map, and DuckDB's texts."""
     item = value.kind.item
     if name == "inline":
         if item is None or item.name != "struct":
@@ -353,14 +354,14 @@ def _list_generated_duckdb_columns(
 
 
 def _list_common_duckdb_names(known: list[ScopedSource], added: list[ScopedSource]) -> list[str]:
-    """The names that both sides of a NATURAL JOIN have, in the order of the left one."""
+    """Lists the names that both sides of a NATURAL JOIN have, in the order of the left one."""
     right = {name for source in added for name, _ in source.columns}
     names = [name for source in known for name, _ in source.columns if name in right]
     return list(dict.fromkeys(names))
 
 
 def rename_duckdb_columns(found: WrittenRelation, names: Any) -> WrittenRelation:
-    """The query with the names of an alias list."""
+    """Gives the columns of a query the names of an alias list."""
     if not names:
         return found
     if len(names) != len(found.columns):

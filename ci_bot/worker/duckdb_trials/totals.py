@@ -29,12 +29,12 @@ from ci_bot.worker.duckdb_trials.value_types import (
 
 _NUMBERED = {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"}
 _MOVED = {"lag", "lead"}
-# Stands where the window of a function follows.
+# It marks the place where the window of a function follows.
 _OVER = "\0over\0"
 
 
 class DuckdbTotalWriter(DuckdbOperatorWriter):
-    """Writes what is computed of several rows."""
+    """A writer of values that are computed from several rows."""
 
     def _write_aggregate(
         self, name: str, arguments: Sequence[exp.Expr], scope: QueryScope, *, over: str = ""
@@ -68,7 +68,7 @@ class DuckdbTotalWriter(DuckdbOperatorWriter):
         return TypedText(f"{text}{over}", row.gives(values[0].kind))
 
     def _write_extreme_struct(self, name: str, value: TypedText, over: str) -> TypedText:
-        """The first or last struct by its fields in turn, in which NULL is the smallest."""
+        """Writes the first or last struct, compared field by field; NULL is the smallest value."""
         if over or any(kind.parts or kind.item for _, kind in value.kind.parts):
             raise UntriedError(f"{name}() of {value.kind}")
         direction = "ASC NULLS FIRST" if name == "min" else "DESC NULLS LAST"
@@ -105,7 +105,7 @@ class DuckdbTotalWriter(DuckdbOperatorWriter):
         return TypedText(f"avg({distinct}{text}){over}", DOUBLE)
 
     def _write_filter(self, node: exp.Expr, scope: QueryScope) -> TypedText:
-        # Inside of an aggregate what does not count is NULL.
+        # Rows that do not count become NULL inside of the aggregate.
         name = str(node.this.this).lower() if isinstance(node.this, exp.Anonymous) else ""
         arguments = node.this.expressions
         if name not in {"count", "sum", "avg", "mean", "min", "max"} or len(arguments) != 1:
@@ -132,7 +132,8 @@ class DuckdbTotalWriter(DuckdbOperatorWriter):
         name = str(function.this).lower()
         order, spec = node.args.get("order"), node.args.get("spec")
         if spec is not None and name in _NUMBERED | _MOVED:
-            # Spark takes a rank's own frame, which changes nothing, and refuses any other one.
+            # Spark accepts the own frame of a rank, which changes nothing, and refuses any other
+            # frame.
             if name in _MOVED | {"cume_dist"} or not _is_up_to_row(spec):
                 raise UntriedError(f"a frame of {name}()")
             spec = None
@@ -174,7 +175,7 @@ class DuckdbTotalWriter(DuckdbOperatorWriter):
         return f"{kind} BETWEEN {_write_duckdb_bound(spec, 'start', unit)} AND {end}"
 
     def _resolve_named_window(self, node: exp.Expr) -> exp.Expr:
-        """The window with what its name stands for."""
+        """Replaces a window's name by its definition."""
         select = node.find_ancestor(exp.Select)
         for named in (select.args.get("windows") or ()) if select is not None else ():
             if named.name.lower() == node.alias.lower():
@@ -192,7 +193,7 @@ class DuckdbTotalWriter(DuckdbOperatorWriter):
         scope: QueryScope,
         ordered: bool,
     ) -> TypedText:
-        """The function of a window, with `_OVER` where the window follows."""
+        """Writes the function of a window, with `_OVER` in the place of the window."""
         if name in _NUMBERED:
             if name == "ntile" and len(arguments) != 1:
                 raise UntriedError("ntile()")
@@ -221,17 +222,17 @@ def _is_up_to_row(spec: exp.Expr) -> bool:
     return ends == ("ROWS", "UNBOUNDED", "PRECEDING") and until == "CURRENT ROW"
 
 
-# What a range counts, by the type of its order: days of dates, and intervals of times.
+# The unit of a range, by the type of its order: days for dates, and intervals for times.
 _RANGES = {DATE: "day", TIMESTAMP: "interval"}
 _SPANS = {"day", "hour", "minute", "second"}
 _FRAME_NUMBER = re.compile(r"[0-9]{1,6}")
 
 
 def _write_duckdb_bound(spec: exp.Expr, name: str, unit: str) -> str:
-    """One end of a frame.
+    """Writes one end of a frame.
 
     Args:
-        unit: what a plain number counts in a range, or what an interval has to be of.
+        unit: the unit of a plain number in a range; "interval" if it must be an interval.
     """
     value, side = spec.args.get(name), spec.args.get(f"{name}_side") or ""
     if isinstance(value, exp.Interval):

@@ -1,4 +1,4 @@
-"""The types of values in a trial: Spark's, as DuckDB holds them, and how two become one."""
+"""The types of values in a trial: Spark's types as DuckDB holds them, and their common types."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from typing import Any
 from sqlglot import exp
 
 MOST_DIGITS = 38
-# What Spark keeps of a scale that does not fit (`DecimalType.MINIMUM_ADJUSTED_SCALE`).
+# The part of a scale that Spark keeps if it does not fit (`DecimalType.MINIMUM_ADJUSTED_SCALE`).
 _LEAST_SCALE = 6
 
 
 class UntriedError(Exception):
-    """A query that the judge does not run; its text names the construct, for a sentence."""
+    """A query that the judge does not run; the message names the construct, for a sentence."""
 
 
 @dataclass(frozen=True)
 class ValueType:
-    """A type: `decimal` with its digits and scale, `array` with the type of its items, `struct`
-    with its fields as parts, and `map` with its `key` and `value` as parts.
+    """A type, with its parts.
+
+    `decimal` has digits and scale, `array` the type of its items, `struct` its fields as parts, and
+    `map` its `key` and `value` as parts.
     """
 
     name: str
@@ -35,7 +37,7 @@ class ValueType:
 
     @property
     def is_known(self) -> bool:
-        """Whether the judge can make values of it; a table may have columns of other types."""
+        """Whether the judge can make values of it; a table may also have columns of other types."""
         if self.parts:
             return all(part.is_known for _, part in self.parts)
         if self.item is not None:
@@ -47,7 +49,11 @@ class ValueType:
         return self.name.startswith("interval ")
 
     def find_part(self, name: str) -> ValueType:
-        """The type of a struct's field. Raises UntriedError if it has no such field."""
+        """Returns the type of a struct's field.
+
+        Raises:
+            UntriedError: It has no such field.
+        """
         for part, kind in self.parts if self.name == "struct" else ():
             if part == name:
                 return kind
@@ -59,7 +65,7 @@ class ValueType:
 
     @property
     def duckdb(self) -> str:
-        """The name that DuckDB has for it."""
+        """The name of the type in DuckDB."""
         if self.name == "decimal":
             return f"DECIMAL({self.digits}, {self.scale})"
         if self.item is not None:
@@ -93,11 +99,11 @@ _DUCKDB = {
     "string": "VARCHAR",
     "date": "DATE",
     "timestamp": "TIMESTAMP",
-    # Of days and times: between two dates, and between two times.
+    # Intervals of days and times: between two dates, and between two times.
     **dict.fromkeys(("interval day", "interval hour", "interval minute"), "INTERVAL"),
     **dict.fromkeys(("interval second", _DAYS_AND_TIMES), "INTERVAL"),
 }
-# How many digits a whole number of a type has at most, which is the decimal that holds it.
+# The most digits of a whole number of a type, which are those of the decimal that holds it.
 _WHOLE_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 NULL, BOOLEAN, STRING, DATE, TIMESTAMP = map(
     ValueType, ("null", "boolean", "string", "date", "timestamp")
@@ -120,7 +126,7 @@ _READ = {
 }
 
 
-# What a map is to DuckDB: a list of structs with these fields.
+# In DuckDB a map is a list of structs with these fields.
 MAP_PARTS = ("key", "value")
 
 
@@ -129,7 +135,11 @@ def make_duckdb_array_type(item: ValueType) -> ValueType:
 
 
 def make_duckdb_struct_type(parts: Iterable[tuple[str, ValueType]]) -> ValueType:
-    """A struct. Raises UntriedError if a field has no type or two have one name."""
+    """Makes a struct type.
+
+    Raises:
+        UntriedError: A field has no type, or two fields have one name.
+    """
     found = tuple(parts)
     if any(kind.name == "null" for _, kind in found) or len(dict(found)) != len(found):
         raise UntriedError("a struct whose fields have no types or one name")
@@ -137,7 +147,10 @@ def make_duckdb_struct_type(parts: Iterable[tuple[str, ValueType]]) -> ValueType
 
 
 def make_duckdb_decimal(digits: int, scale: int) -> ValueType:
-    """A decimal whose digits Spark adjusts where they are too many (`adjustPrecisionScale`)."""
+    """Makes a decimal type; if it has too many digits, they are adjusted as in Spark.
+
+    (`adjustPrecisionScale`)
+    """
     if digits > MOST_DIGITS:
         scale = max(MOST_DIGITS - (digits - scale), min(scale, _LEAST_SCALE))
         digits = MOST_DIGITS
@@ -145,7 +158,11 @@ def make_duckdb_decimal(digits: int, scale: int) -> ValueType:
 
 
 def read_spark_type(kind: Any) -> ValueType:
-    """The type that SQLGlot's `DataType` stands for. Raises UntriedError for others."""
+    """Returns the type of SQLGlot's `DataType`.
+
+    Raises:
+        UntriedError: The judge does not know the type.
+    """
     name = str(getattr(kind.this, "value", kind.this))
     if name == "DECIMAL":
         sizes = [int(size.name) for size in kind.expressions]
@@ -162,19 +179,23 @@ def read_spark_type(kind: Any) -> ValueType:
             return make_duckdb_struct_type(
                 (one.name.lower(), read_spark_type(one.kind)) for one in fields
             )
-    # Of VARCHAR(n) Spark cuts or refuses what is longer.
+    # Spark cuts or refuses longer texts in VARCHAR(n).
     if name in _READ and not kind.expressions:
         return _READ[name]
     raise UntriedError(f"the type {kind.sql(dialect='spark').lower()}")
 
 
 def parse_duckdb_type(text: str) -> ValueType:
-    """The type of a text such as `decimal(10,2)`. Raises UntriedError for others."""
+    """Returns the type of a text such as `decimal(10,2)`.
+
+    Raises:
+        UntriedError: The judge does not know the type.
+    """
     return read_spark_type(exp.DataType.build(text, dialect="spark"))
 
 
 def read_duckdb_columns(columns: Mapping[str, Any]) -> dict[str, ValueType]:
-    """The columns of a table, by name in lower case: those of other types are known by name only.
+    """Reads the columns of a table, by name in lower case; for unknown types only the name is kept.
 
     Args:
         columns: SQLGlot's `DataType` or a text, by name.
@@ -192,14 +213,14 @@ def read_duckdb_columns(columns: Mapping[str, Any]) -> dict[str, ValueType]:
 
 
 def widen_to_duckdb_decimal(kind: ValueType) -> ValueType:
-    """The decimal that holds every value of a whole number's type."""
+    """Returns the decimal that holds all values of a whole type; other types unchanged."""
     if kind.is_whole:
         return ValueType("decimal", _WHOLE_DIGITS[kind.name], 0)
     return kind
 
 
 def find_common_duckdb_type(one: ValueType, other: ValueType) -> ValueType | None:
-    """The type to which Spark brings two values that meet; None if it is none of these."""
+    """Finds the common type to which Spark converts two values; None if there is no rule for it."""
     if one == other or other.name == "null":
         return one
     if one.name == "null":
@@ -222,7 +243,7 @@ def _find_common_duckdb_number(one: ValueType, other: ValueType) -> ValueType:
     first, second = widen_to_duckdb_decimal(one), widen_to_duckdb_decimal(other)
     scale = max(first.scale, second.scale)
     whole = max(first.digits - first.scale, second.digits - second.scale)
-    # Not adjusted, but cut: `DecimalPrecision.widerDecimalType`.
+    # It is cut and not adjusted: `DecimalPrecision.widerDecimalType`.
     return ValueType("decimal", min(whole + scale, MOST_DIGITS), min(scale, MOST_DIGITS))
 
 

@@ -1,6 +1,4 @@
-"""The verdict on two queries after running them: they differ, no difference was found, or not
-tried.
-"""
+"""The verdict on two queries after running them: a difference, none found, or not run."""
 
 from __future__ import annotations
 
@@ -34,31 +32,33 @@ from ci_bot.worker.duckdb_trials.query_scopes import MODE, SourceTable
 from ci_bot.worker.duckdb_trials.value_types import UntriedError, ValueType
 
 Row = tuple[Any, ...]
-# The rows of both sides, each with how often it comes.
+# The rows of both sides, each with the number of times that it occurs.
 Results = tuple[Counter[Any], Counter[Any]]
 Verdict = Literal["differs", "alike", "not_tried"]
 SECONDS_FOR_A_MODEL = 2.0
 DATA_SETS = 60
-# After the first small ones, which find nearly every difference and make the shortest examples.
+# Wide data sets come after the first small ones, which find nearly every difference and make the
+# shortest examples.
 _WIDE_DATA_SETS = frozenset({9, 24, 39})
 _DISTINCT_STEP = 5
 # Those about the ends of types, which are of no use if they make a number too large.
 _DATA_SETS_OF_ENDS = frozenset({14, 22, 32, 44, 50, 57})
-# Data sets without any row before rows are made that hang together.
+# The number of data sets without any result row before rows are made that fit each other.
 _FRUITLESS = 6
-# Orders of rows in which a result that does not hang on them would hardly be the same by chance.
+# The number of row orders in which a result that depends on them would hardly be the same by
+# chance.
 _MANY_MODES = 24
 _MOST_CHANCES = 6
 NO_ROWS = "rows that no generated data let through"
 ORDER_OF_ONE_SIDE = "an order of rows that decides the result of one side only"
-# Row orders; a result that does not depend on the order is the same in all of them.
+# Orders of rows; a result that does not depend on the order is the same in all of them.
 _MODES = (1, 2, 3, 4)
 _FEWEST = 10
 _SMALLER_RUNS = 400
 
 
 class DuckdbFields(tuple[tuple[str, Any], ...]):
-    """A struct of a result: its fields with their names."""
+    """A struct in a result: its fields with their names."""
 
     __slots__ = ()
 
@@ -77,9 +77,10 @@ class FoundDuckdbExample:
     """The smallest rows found on which two queries differ, and both results.
 
     Attributes:
-        columns: of both results.
-        rows: of the results before and after, side by side; None if one side has no such row.
-        differing: the columns in which they differ; none if only the number of rows does.
+        columns: the columns of both results.
+        rows: the rows of the results before and after, side by side; None if one side has no such
+            row.
+        differing: the columns in which they differ; empty if only the number of rows differs.
     """
 
     tables: tuple[DuckdbExampleTable, ...]
@@ -93,8 +94,8 @@ class DuckdbTrialVerdict:
     """The answer of the judge.
 
     Attributes:
-        data_sets: how many let rows through at least one side.
-        reason: why it was not tried, as a part of a sentence.
+        data_sets: the number of data sets for which at least one side gives rows.
+        reason: why the queries were not run, as a part of a sentence.
     """
 
     verdict: Verdict
@@ -113,15 +114,15 @@ def judge_queries_on_duckdb(
     data_sets: int = DATA_SETS,
     is_private: Callable[[str], bool] = lambda name: False,
 ) -> DuckdbTrialVerdict:
-    """Runs two queries of Spark on generated rows.
+    """Runs two queries of Spark on generated rows, and returns the verdict.
 
     Args:
         before, after: their texts, as Spark gets them.
         tables: the columns of the tables that they read, by name in lower case.
         seed: the same seed gives the same rows.
-        seconds: of processor time that it may take.
-        data_sets: how many are tried.
-        is_private: whether a column may hold private data: its values are then invented, without
+        seconds: the processor time that it may take.
+        data_sets: the number of data sets to try.
+        is_private: whether a column may hold private data; its values are then invented, without
             constants of the queries.
     """
     try:
@@ -143,7 +144,7 @@ def judge_queries_on_duckdb(
             return judge.try_data_sets(session, data_sets)
     except UntriedError as error:
         return DuckdbTrialVerdict("not_tried", reason=str(error))
-    except Exception as error:  # a review goes on without its judge
+    except Exception as error:  # a review continues without its judge
         return DuckdbTrialVerdict(
             "not_tried", reason=f"what the judge failed on ({type(error).__name__})"
         )
@@ -168,9 +169,10 @@ _MULTIPLYING_NAMES = frozenset(
 def _drop_equal_duckdb_columns(
     before: exp.Expr, after: exp.Expr
 ) -> tuple[exp.Expr, exp.Expr] | None:
-    """Both queries without the columns that stand alike in both; None if that is not safe.
+    """Drops the columns that are the same in both queries; None if that is not safe.
 
-    Where all but the columns is alike, too, those give the same, whatever the judge knows of them.
+    If all other clauses are the same, too, these columns give the same, even if the judge does not
+    know them.
     """
     if not isinstance(before, exp.Select) or not isinstance(after, exp.Select):
         return None
@@ -178,7 +180,7 @@ def _drop_equal_duckdb_columns(
     clauses = [{k: v for k, v in side.args.items() if k != "expressions"} for side in sides]
     if clauses[0] != clauses[1] or _needs_all_results_in_duckdb_trial(before):
         return None
-    # What may name a result: a clause, or another result.
+    # Clauses or other results that may name a result.
     bare = {c.name.lower() for side in sides for c in side.find_all(exp.Column) if not c.table}
     if any(_makes_more_rows_in_duckdb_trial(item) for side in sides for item in side.selects):
         return None
@@ -200,7 +202,7 @@ def _drop_equal_duckdb_columns(
     )
 
 
-# With these, which rows there are depends on all results: distinct ones, and those that come first.
+# With these, all results decide which rows there are: distinct ones, and those that come first.
 _ABOUT_WHOLE_ROWS = ("distinct", "limit", "offset", "fetch", "sample")
 
 
@@ -209,7 +211,7 @@ def _needs_all_results_in_duckdb_trial(select: exp.Select) -> bool:
         return True
     group = select.args.get("group")
     if group is not None and group.args.get("all"):
-        return True  # the results say what is grouped
+        return True  # the results decide what is grouped
     # A number may be a column's place.
     places = (group, select.args.get("order"))
     return any(clause is not None and clause.find(exp.Literal) for clause in places)
@@ -218,7 +220,7 @@ def _needs_all_results_in_duckdb_trial(select: exp.Select) -> bool:
 def _shows_what_a_row_is_in_duckdb_trial(results: Iterable[exp.Expr]) -> bool:
     """Whether results alone make a query without groups a total, or one row for each row.
 
-    Spark takes no query that mixes both, so the results that are left out were of the same kind.
+    Spark refuses a query that mixes both, so the results that are left out were of the same kind.
     """
     parts = chain.from_iterable(
         item.walk(prune=_may_hide_a_total_in_duckdb_trial) for item in results
@@ -288,7 +290,7 @@ class _DuckdbJudge:
                 if results[0] != results[1]:
                     if self._is_steady(session, data, results):
                         return self._make_differing_verdict(session, data, results, differing)
-                    if number % _DISTINCT_STEP == 1:  # of others, ties make both sides chance
+                    if number % _DISTINCT_STEP == 1:  # in others ties make both sides random
                         chance.append(data)
                 if any(results):
                     live = [*live[-5:], self._find_live_part(session, data)]
@@ -304,17 +306,17 @@ class _DuckdbJudge:
         return DuckdbTrialVerdict("alike", differing)
 
     def _choose_data(self, number: int, live: Sequence[DataSet]) -> DataSet:
-        """The data of a run.
+        """Chooses the data of a run.
 
         Args:
-            live: data that let rows through, the latest ones.
+            live: the latest data for which a side gave rows.
         """
         if number in _WIDE_DATA_SETS:
             return self._rows.make_data(wide=True)
         if number in _DATA_SETS_OF_ENDS and self._rows.has_ends:
             return self._rows.make_data_of_ends()
         if self._depends_on_order and number % _DISTINCT_STEP == 1:
-            # Among equal keys the order of rows is chance, and a difference not steady.
+            # Among equal keys the order of rows is random, so a difference is not steady.
             return self._rows.make_distinct_data()
         if not live and number > _FRUITLESS and number % 2:
             return self._rows.make_dense_data()
@@ -323,7 +325,7 @@ class _DuckdbJudge:
         return self._rows.make_data()
 
     def _depends_on_order_on_one_side(self, session: ClosedDuckdbSession, data: DataSet) -> bool:
-        """Whether the order of rows decides the result of one side, and not of the other."""
+        """Whether the order of rows decides the result of exactly one side."""
         if not self._depends_on_order:
             return False
         seen: tuple[set[Any], set[Any]] = (set(), set())
@@ -340,7 +342,7 @@ class _DuckdbJudge:
     def _make_differing_verdict(
         self, session: ClosedDuckdbSession, data: DataSet, results: Results, differing: int
     ) -> DuckdbTrialVerdict:
-        # Where the time ends, the smallest rows so far are the example.
+        # If the time ends, the smallest rows so far are the example.
         with suppress(DuckdbOutOfTimeError):
             for smaller in self._iterate_smaller_differing(session, data):
                 data, results = smaller
@@ -367,7 +369,7 @@ class _DuckdbJudge:
         return one, other
 
     def _is_steady(self, session: ClosedDuckdbSession, data: DataSet, results: Results) -> bool:
-        """Whether both results are the same in whichever order rows are read."""
+        """Whether both results are the same for any order in which rows are read."""
         turned = {name: rows[::-1] for name, rows in data.items()}
         if self._try_data(session, turned) != results:
             return False
@@ -376,7 +378,7 @@ class _DuckdbJudge:
         return all(self._try_data(session, data, mode) == results for mode in _MODES)
 
     def _try_differing(self, session: ClosedDuckdbSession, data: DataSet) -> Results | None:
-        """Both results of data on which the queries differ; None of other data."""
+        """Returns both results if the queries differ on these data; otherwise None."""
         results = self._try_data(session, data)
         if results is None or results[0] == results[1]:
             return None
@@ -385,7 +387,7 @@ class _DuckdbJudge:
     def _iterate_smaller_differing(
         self, session: ClosedDuckdbSession, data: DataSet
     ) -> Iterator[tuple[DataSet, Results]]:
-        """Ever smaller data that still differ: rows are removed, then values made plain."""
+        """Yields smaller data that still differ: rows are removed, then values made plain."""
         runs = _SMALLER_RUNS
         changed = True
         while changed and runs > 0:
@@ -401,7 +403,7 @@ class _DuckdbJudge:
                     break
 
     def _find_live_part(self, session: ClosedDuckdbSession, data: DataSet) -> DataSet:
-        """A few rows of a wide data set that a side still lets through; small data as it is."""
+        """Finds a few rows of a wide data set for which a side gives rows; keeps small data."""
         for half in _iterate_duckdb_halves(data):
             results = self._try_data(session, half)
             if results is not None and any(results):
@@ -442,12 +444,15 @@ class _DuckdbJudge:
 
 
 def _count_plainer_values(value: Any, plain: Sequence[Any]) -> int:
-    """How many values are plainer than `value`: only the first two are worth a try."""
+    """Counts the values that are plainer than `value`, at most 2: only those are worth a try."""
     return min(plain.index(value) if value in plain else len(plain), 2)
 
 
 def _round_value_of_cell(value: Any) -> Any:
-    """A value as it is compared: sums of doubles differ in their last digits by their order."""
+    """Makes the form of a value that is compared.
+
+    The last digits of sums of doubles depend on their order, so they are cut.
+    """
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else float(f"{value:.11g}") + 0.0
     if isinstance(value, list):
@@ -458,7 +463,7 @@ def _round_value_of_cell(value: Any) -> Any:
 
 
 def _iterate_duckdb_halves(data: DataSet) -> Iterator[DataSet]:
-    """`data` with half of the rows of a table that has many."""
+    """Yields `data` with half of the rows of one table that has many."""
     for name, rows in data.items():
         half = len(rows) // 2
         if len(rows) > MOST_ROWS:
@@ -469,10 +474,13 @@ def _iterate_duckdb_halves(data: DataSet) -> Iterator[DataSet]:
 def match_duckdb_rows(
     before: Sequence[Row], after: Sequence[Row]
 ) -> tuple[tuple[Row | None, Row | None], ...]:
-    """Both results side by side: each row beside the one of the other side that is most like it."""
+    """Puts both results side by side: each row beside the most similar row of the other side.
+
+    A row without a similar one is beside None.
+    """
     waiting = list(after)
     pairs: list[tuple[Row | None, Row | None]] = []
-    for row in sorted(before, key=lambda one: one not in waiting):  # equal rows go together
+    for row in sorted(before, key=lambda one: one not in waiting):  # equal rows are paired
         alike = [sum(one == two for one, two in zip(row, other, strict=True)) for other in waiting]
         best = max(alike, default=0)
         pairs.append((row, waiting.pop(alike.index(best)) if best else None))

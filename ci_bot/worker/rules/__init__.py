@@ -1,9 +1,9 @@
 """Rules that read a change itself: models, files and settings, before and after.
 
 `find_project_findings` (for a loaded project) and `find_file_findings` run them. SQLMesh's
-categories do not show many dangers: a password in the configuration, a removed audit, the clock in
-an incremental model. So the rules read definitions, syntax trees and text. They judge only the
-change: a fault that was there before is no finding.
+categories leave many dangers out: a password in the configuration, a removed audit, the clock in an
+incremental model. So the rules read definitions, syntax trees and text. They judge only the change:
+a fault that was there before is no finding.
 """
 
 from __future__ import annotations

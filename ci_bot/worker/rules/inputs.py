@@ -1,4 +1,4 @@
-"""The inputs of the rules, with the budget and the verdicts of a review's executions."""
+"""The inputs of the rules, and the budget and verdicts of a review's executions."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from ci_bot.worker.rules.source_columns import SourceTables
 
 SECONDS_FOR_A_REVIEW = 20.0
-# If less time is left, no model is run any more.
+# If less time is left, no further model is run.
 _LEAST_SECONDS = 0.2
-# Counts of models and not seconds, so that a report is the same each time. The first models get all
-# data sets, which is enough for most reviews. The next ones get fewer, and the rest none.
+# The limits are counts of models and not seconds, so a report is the same each time. The first
+# models get all data sets, which is enough for most reviews. The next ones get fewer, and the rest
+# none.
 _FIRST_MODELS, _MOST_MODELS = 4, 30
 _FEWER_DATA_SETS = 15
 
@@ -42,9 +43,9 @@ class JudgedModels:
     """The verdicts of a review, by the model's fully qualified name; each model is run once.
 
     Attributes:
-        seconds: time that is left for all models.
-        seconds_for_a_model: the most time for one model.
-        clock: seconds of processor time.
+        seconds: processor time that is left for all models.
+        seconds_for_a_model: the longest processor time for one model.
+        clock: returns the used processor time in seconds.
         sources: known columns of the tables that queries read; made when the first model is run.
     """
 
@@ -57,10 +58,11 @@ class JudgedModels:
     def judge_once(
         self, name: str, judge: Callable[[float, int], DuckdbTrialVerdict]
     ) -> DuckdbTrialVerdict:
-        """The verdict on a model.
+        """Returns the verdict on a model; it is computed only the first time.
 
         Args:
-            judge: runs the model; its arguments are the most seconds and the number of data sets.
+            judge: runs the model; its arguments are the longest time in seconds and the number of
+                data sets.
         """
         if name not in self.found:
             if self.seconds < _LEAST_SECONDS or len(self.found) >= _MOST_MODELS:
@@ -80,13 +82,13 @@ ResultT = TypeVar("ResultT")
 
 
 def read_file_of_absent_side(path: str) -> bytes | None:
-    """Reads no file: the reader of a side without files."""
+    """Returns None: the reader of a side without files."""
     return None
 
 
 @dataclass(frozen=True)
 class RuleInputs:
-    """Both sides of a change, as far as they are known.
+    """The known facts about both sides of a change.
 
     Models are SQLMesh's, by fully qualified name: `before` from prod's snapshots, `after` from the
     head (empty with `loaded=False` if the head does not load). The name sets come from the plan. If
@@ -98,18 +100,19 @@ class RuleInputs:
         projects: project directories, relative to the repository.
         forward_only: changed models whose table in prod this plan alters in place.
         changed_files: paths of the PR's diff, relative to the repository; None if unknown.
-        files_before, files_after: the text of a file on either side, None if it is not there.
+        files_before, files_after: return the content of a file on that side; None if it is not
+            there.
         config_before, config_after: the configurations, if they are known.
         statements: environment statements (when, sql, change) of the plan.
         judged: effects of the plan's statements on others. None if there is no plan: then the
             models' own statements are checked under the names of the project.
-        all_changed_files: all paths of the diff, if `changed_files` holds only one of them because
+        all_changed_files: all paths of the diff, if `changed_files` has only one of them because
             each file is checked alone.
         copied_from: files that the change does not touch, and that `files_before` reads as well.
-        opened: the files that the load has opened, absolute.
-        readers: per model of the head, the models that read it directly.
+        opened: absolute paths of the files that the load has opened.
+        readers: for each model of the head, the models that read it directly.
         from_base: models whose difference comes from the base branch; they are not judged.
-        row_counts: known rows per model, from the ledger of earlier applies.
+        row_counts: known number of rows of each model, from the ledger of earlier applies.
         forward_only_plan: whether the plan makes every possible change forward-only.
         allowed_destructive: models whose tables the plan may alter destructively (the input
             `allow-destructive`), by fully qualified name.
@@ -155,7 +158,7 @@ class RuleInputs:
     _of_all_files: dict[Callable[..., Any], Any] = field(default_factory=dict, repr=False)
 
     def compute_once(self, compute: Callable[[RuleInputs], ResultT]) -> ResultT:
-        """The result of a function over all changed files; each function runs only once.
+        """Returns the result of a function over all changed files; each function runs only once.
 
         A rule that checks one file alone gets facts about the other files here.
         """
@@ -168,7 +171,7 @@ class RuleInputs:
     def find_path(
         self, model: Model | ModelAudit | NamedModel | StandaloneAudit | None
     ) -> str | None:
-        """The file of a model or an audit, relative to the repository."""
+        """Returns a model's or an audit's file, relative to the repository; None if it has none."""
         path = getattr(model, "_path", None)
         # A model from the state has no path, an audit from the state has an empty one.
         if path is None or Path(path) == Path():
@@ -180,7 +183,7 @@ class RuleInputs:
 
     @cached_property
     def models_by_file(self) -> Mapping[str, Sequence[Model | NamedModel]]:
-        """The models of the head by the file that defines them."""
+        """Maps the files that define the head's models to these models."""
         found: dict[str, list[Model]] = {}
         for model in self.after.values():
             path = self.find_path(model)
@@ -190,7 +193,7 @@ class RuleInputs:
 
     @cached_property
     def models_by_plain_name(self) -> Mapping[str, Collection[str]]:
-        """The full names of the head's models by their short names, with or without a catalog."""
+        """Maps short names of the head's models, with or without a catalog, to their full names."""
         found: dict[str, set[str]] = {}
         for fqn in self.after:
             for name in (fqn, self.names.short_name(fqn)):
@@ -199,7 +202,7 @@ class RuleInputs:
 
     @cached_property
     def columns_by_schema(self) -> frozenset[tuple[str, str]]:
-        """(schema, column) of each column of prod's models, in lower case."""
+        """Holds (schema, column) of each column of prod's models, in lower case."""
         return frozenset(
             (parts[-2].strip('"`').lower(), str(column).lower())
             for fqn, model in self.before.items()
@@ -209,7 +212,7 @@ class RuleInputs:
         )
 
     def find_path_in_project(self, path: str) -> str | None:
-        """The path relative to the project directory around it; None if it is in no project."""
+        """Returns a path relative to the project that contains it; None if it is in no project."""
         for project in sorted(self.projects, key=len, reverse=True):
             root = PurePosixPath(project)
             if str(root) == ".":
@@ -219,11 +222,17 @@ class RuleInputs:
         return None
 
     def read_text_before(self, path: str) -> str | None:
-        """Reads the file before the change as text (undecodable bytes replaced)."""
+        """Reads the file before the change as text, with undecodable bytes replaced.
+
+        None if it is not there.
+        """
         return _decode_content(self.files_before(path))
 
     def read_text_after(self, path: str) -> str | None:
-        """Reads the file after the change as text (undecodable bytes replaced)."""
+        """Reads the file after the change as text, with undecodable bytes replaced.
+
+        None if it is not there.
+        """
         return _decode_content(self.files_after(path))
 
 
@@ -236,7 +245,7 @@ def _decode_content(content: bytes | None) -> str | None:
 
 # Replaces a byte that is no UTF-8 in a name (`replace_undecodable_bytes`).
 _REPLACED = "\ufffd"
-# The contents of so many files of each side are kept; each may have `LARGEST_FILE_BYTES`.
+# The contents of this many files of each side are kept; each may have `LARGEST_FILE_BYTES`.
 _KEPT = 4
 
 
@@ -260,14 +269,14 @@ def make_head_reader(workplace: Workplace, unread: Collection[str] = ()) -> Read
 
 
 def _make_reader_of_checkout_files(roots: list[Path], unread: Collection[str]) -> ReadFile:
-    """Makes a reader of regular files below the first root; it does not follow links out of all
-    roots.
+    """Makes a reader of regular files below the first root.
 
-    A file that is too large does not exist for it: if a rule read a part of a file, the rest would
-    look deleted. The report says which files were not checked.
+    It does not follow links that leave all roots. For it, a file that is too large does not exist:
+    if a rule read a part of a file, the rest would look deleted. The report says which files were
+    not checked.
     """
-    # `resolve` raises if a link leads to itself. One such file in a change must not stop a rule
-    # before the other files.
+    # `resolve` raises if a link leads to itself. One such file in a change must not keep a rule
+    # from the other files.
     tops = [os.path.realpath(root) for root in roots]
     inside = tuple(f"{top.rstrip('/')}/" for top in tops)
     closed = frozenset(unread)
@@ -294,7 +303,7 @@ def _make_reader_of_checkout_files(roots: list[Path], unread: Collection[str]) -
 
 
 def _find_named_file(top: str, path: str) -> str:
-    """Finds the first file with this name, after bytes that are no UTF-8 are replaced."""
+    """Finds the first file that has this name after bytes that are no UTF-8 are replaced."""
     found = top
     for part in path.split("/"):
         try:

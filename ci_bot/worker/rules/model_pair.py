@@ -41,7 +41,11 @@ class ModelPair:
     """A changed model with both definitions.
 
     Attributes:
+        readers: the models of the head that read it directly.
         renamed: only its name or catalog changed.
+        new_names: new names of the renamed models, by their old names.
+        removed, added: models that this change removes or adds, and whose rows are always the rows
+            of their query.
         engines: the engine of each gateway, by its name in lower case; "" is the default one.
     """
 
@@ -57,13 +61,13 @@ class ModelPair:
 
     @cached_property
     def is_on_spark(self) -> bool:
-        """Whether Spark runs both queries as they are written, as far as the project says."""
+        """Whether Spark runs both queries as they are written, as far as the project shows it."""
         models = self.before, self.after
         engines = [self.engines.get((model.gateway or "").lower(), "spark") for model in models]
         return all(map(is_spark_dialect, (*engines, *(str(model.dialect) for model in models))))
 
     def normalize_both(self, old: exp.Expr, new: exp.Expr) -> tuple[NormalForm, NormalForm] | None:
-        """The normal forms of a tree of each side; None if one has none."""
+        """Returns the normal forms of a tree of each side; None if one has none."""
         keys = KeyInterner()
         was = normalize_query(old, keys, self.new_names, on_spark=self.is_on_spark)
         now = normalize_query(new, keys, on_spark=self.is_on_spark)
@@ -89,11 +93,12 @@ class ModelPair:
 
     @cached_property
     def both_trees(self) -> tuple[exp.Query | None, exp.Query | None]:
-        """Both queries, rendered in the same way; None if one cannot be rendered.
+        """Both queries, rendered in the same way; None for a query that cannot be rendered.
 
         If the columns of a table became known or unknown (an external table is now a model),
         SQLMesh qualifies columns and expands stars on one side only. Then both sides stay as
-        written. If the cache has one rendered query for two texts, both are rendered as in a run.
+        written. If SQLMesh's cache has one rendered query for two texts, both are rendered as in a
+        run.
         """
         old, new = self.query_before, self.query_after
         if old is None or new is None:
@@ -133,7 +138,7 @@ class ModelPair:
 
     @cached_property
     def _forms_in_full(self) -> tuple[NormalForm, NormalForm] | None:
-        """Both forms, after models that this change adds or removes are replaced by their queries.
+        """Both forms, after the queries of added or removed models replace these models.
 
         If a part of a query moves into its own view, the result stays the same. None if neither
         side reads such a model.
@@ -152,6 +157,7 @@ class ModelPair:
         """Both meanings if they may differ; None if a proof shows that they do not.
 
         In that case no filter, join or group has changed, even if it is written in another way.
+        None also if a query has no normal form.
         """
         if self.has_same_text or self.both_forms is None or self.is_proved_same:
             return None
@@ -170,7 +176,7 @@ class ModelPair:
 
     @property
     def has_inferred_types(self) -> bool:
-        """Whether it is a seed that declares no columns: SQLMesh takes types from its values."""
+        """Whether it is a seed that declares no columns, so SQLMesh takes types from its values."""
         return bool(self.after.kind.is_seed) and not getattr(self.after, "columns_to_types_", None)
 
     @cached_property
@@ -182,7 +188,7 @@ class ModelPair:
 
 
 def _render_query_of_pair(tree: exp.Expr, dialect: str) -> str:
-    """The text for the engine, without the word INNER, which a join means that has no other."""
+    """Renders the text for the engine, without the word INNER: a plain join means the same."""
     if any(join.kind == "INNER" for join in tree.find_all(exp.Join)):
         tree = tree.copy()
         for join in tree.find_all(exp.Join):
@@ -192,7 +198,7 @@ def _render_query_of_pair(tree: exp.Expr, dialect: str) -> str:
 
 
 def iterate_pairs(inputs: RuleInputs, queries: ModelQueries) -> Iterator[ModelPair]:
-    """Yields models that are on both sides and differ, and models that got another name."""
+    """Yields the pairs of models that differ on both sides, and of models that got another name."""
     same = list_renamed_models(inputs)
     new_names = {plain_name(old): plain_name(new) for old, new in same}
     renames = {name for pair in same for name in pair}
@@ -231,7 +237,7 @@ def iterate_pairs(inputs: RuleInputs, queries: ModelQueries) -> Iterator[ModelPa
 
 
 def _list_whole_models(models: Mapping[str, Model], wanted: Iterable[str]) -> dict[str, Model]:
-    """Lists the models whose rows always are the rows of their query."""
+    """Lists the models whose rows are always the rows of their query, by name."""
     return {
         name: models[name]
         for name in wanted
@@ -251,7 +257,7 @@ def _is_model_different(before: Model, after: Model) -> bool:
     return before is not after and bool(
         before.data_hash != after.data_hash
         or before.metadata_hash != after.metadata_hash
-        # No hash contains these.
+        # No hash contains the ignored rules.
         or before.ignored_rules != after.ignored_rules
         or _changes_dependencies(before, after)
     )
@@ -276,7 +282,7 @@ def list_new_models(inputs: RuleInputs) -> list[str]:
 
 
 def list_renamed_models(inputs: RuleInputs) -> list[tuple[str, str]]:
-    """Lists (old, new) names of models that only got another name: one model for each text.
+    """Lists (old, new) names of models that only got another name, one pair for each model.
 
     Their queries may read each other by their new names.
     """
@@ -325,8 +331,8 @@ def _pair_by_equal_text(
 def list_moved_models(inputs: RuleInputs, same: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Lists (old, new) names of models with one schema and table in two catalogs, and other texts.
 
-    They are compared, although nothing shows that they are the same model. If there are several,
-    the pairs are unknown, so there are none.
+    They are compared, although nothing shows that they are the same model. If several models have
+    one schema and table, the pairs are unknown, and none is listed.
     """
     taken = {name for pair in same for name in pair}
     tails = [
@@ -344,7 +350,7 @@ def list_moved_models(inputs: RuleInputs, same: Iterable[tuple[str, str]]) -> li
 
 
 def _cut_catalog(name: str) -> str:
-    """Cuts the catalog off a name: schema and table; empty if the name has no catalog."""
+    """Cuts the catalog off a name and returns schema and table; empty if it has no catalog."""
     catalog, _, rest = plain_name(name).partition(".")
     return rest if catalog and "." in rest else ""
 
@@ -371,7 +377,7 @@ def _render_model_text(model: Model, known: Mapping[str, str]) -> str:
 
 
 def rename_tables(query: TreeOfQuery, names: Mapping[str, str]) -> TreeOfQuery:
-    """Gives tables of a query their new `names`; returns the query itself if there are none."""
+    """Gives tables of a query their new `names`; returns the query itself if there are no names."""
     if not names:
         return query
     query = query.copy()
@@ -391,7 +397,7 @@ def _rename_table_of_pair(table: exp.Table, name: str) -> exp.Table:
 def list_touched_models(
     inputs: RuleInputs, changed: Iterable[ModelPair]
 ) -> list[tuple[Model | None, Model]]:
-    """Lists (before or None, after) of every model that model rules check."""
+    """Lists (before or None, after) of every model that the model rules check."""
     pairs_found = [(pair.before, pair.after) for pair in changed]
     known = {after.fqn for _, after in pairs_found}
     return pairs_found + [

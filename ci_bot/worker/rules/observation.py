@@ -28,7 +28,7 @@ DescribeSubjects = Callable[[Sequence[str]], str]
 
 @dataclass(frozen=True)
 class NamedModel:
-    """A model of which only the name in its file is known, because the project did not load."""
+    """A model whose name in its file is all that is known, because the project did not load."""
 
     name: str
 
@@ -46,16 +46,16 @@ class RuleObservation:
         evidence: one sentence with the names and figures that a reader can check, never a secret;
             or a function that makes it from subjects, because some of them may not be new.
         clears: the condition that clears the finding.
-        severity: if it differs from the rule's default.
+        severity: None if it is the rule's default.
         model: the SQLMesh model of the finding, if any.
         subject: the parts of the model or the file: columns, calls with their positions, a
-            statement. With rule, model and path they identify the finding, whatever its sentence
-            says, so a subject has no figure and no alias. Empty: the whole model or file.
+            statement. With rule, model and path they identify the finding, even if its sentence
+            changes, so a subject has no figure and no alias. Empty means the whole model or file.
         model_name: its name, if there is no model object because the project did not load.
         anchors: words that find the line in the file, best first.
         path, line: the position, if it is known exactly.
         written_in: an audit of the model with a file of its own.
-        effect: of a statement, its action on a named object.
+        effect: the action of a statement on a named object.
     """
 
     spec: RuleSpec
@@ -77,7 +77,7 @@ class RuleObservation:
 
     @property
     def described_text(self) -> str:
-        """The sentence of the observation."""
+        """The sentence of the observation, made from its subjects if it is a function."""
         return self.evidence if isinstance(self.evidence, str) else self.evidence(self.subject)
 
 
@@ -86,7 +86,8 @@ def list_new_observations(
 ) -> list[RuleObservation]:
     """Lists the observations of `after` that are new, or have a higher severity than before.
 
-    Subjects are counted: a second call of the same kind is new, a new sentence alone is not.
+    Subjects are counted: a second call of the same kind is new; an observation with only a new
+    sentence is not.
     """
     known = [(_list_observation_subjects(one), SEVERITIES.index(one.weight)) for one in before]
     left = sorted(((item, rank) for items, rank in known for item in items), key=lambda x: -x[1])
@@ -141,10 +142,10 @@ _MODEL_BLOCK = re.compile(r"^[^\S\n]*MODEL\s*\(", re.IGNORECASE | re.MULTILINE)
 def find_anchor_line(
     text: str, anchors: Iterable[str], model_name: str | None = None
 ) -> int | None:
-    """Finds the 1-based line of the first anchor that occurs in `text` as a word.
+    """Finds the line, from 1, of the first anchor that occurs in `text` as a word.
 
     Comment lines do not count. Without a hit it is the line that names the model, or the first line
-    of the MODEL block.
+    of the MODEL block, or 1. None if the text is empty.
     """
     lines = text.splitlines()
     for anchor in anchors:
@@ -163,7 +164,7 @@ def find_anchor_line(
 
 
 def find_anchor_columns(line: str, anchors: Iterable[str]) -> tuple[int, int]:
-    """Finds the columns of the first anchor in a line; without a hit, those of the line's text."""
+    """Finds start and end of the first anchor in a line; without a hit, of the line's text."""
     for anchor in anchors:
         if found := _make_word_pattern(anchor).search(line):
             return found.span()

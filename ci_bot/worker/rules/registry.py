@@ -1,4 +1,4 @@
-"""The worker's rules: a decorator at the definition enters each, and `run_rules` runs all of them.
+"""The worker's rules: a decorator at its definition registers each rule, and `run_rules` runs them.
 
 `@on_change(SPEC, ...)` on a function says what its arguments are and which rules it implements.
 Rules on one model are classes of SQLMesh's linter, with `on_model` in `models/linter_rule.py`.

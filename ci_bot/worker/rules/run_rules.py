@@ -1,4 +1,4 @@
-"""Runs every rule on a change, each by itself, and finds file and line of every observation."""
+"""Runs every rule on a change, each alone, and finds file and line of every observation."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ MOST_OF_ONE_RULE = 1_000
 def find_project_findings(inputs: RuleInputs) -> list[Finding]:
     """Finds everything on a loaded project and its plan, in a stable order.
 
-    A rule that fails becomes an info finding, `rule-crashed`, and the others go on. Findings that
-    need only the files come from `find_file_findings`.
+    A rule that fails becomes an info finding, `rule-crashed`, and the others still run. Findings
+    that need only the files come from `find_file_findings`.
     """
     return place_findings(list_observations(inputs), inputs)
 
@@ -122,7 +122,7 @@ def _run_project_rules(
 
 
 def list_file_observations(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """What the rules see that need no more than the two versions of a file."""
+    """Yields the observations of the rules that only need the two versions of a file."""
     yield from _run_file_rules(inputs, (find_unread_files, *FILE_RULES))
 
 
@@ -131,10 +131,11 @@ def list_observations(inputs: RuleInputs) -> Iterator[RuleObservation]:
     queries = ModelQueries(inputs.after, inputs.before)
     yield from _run_project_rules((*MODEL_FILE_RULES, *PROJECT_RULES), inputs)
     for observation in _run_project_rules(STATEMENT_RULES, inputs):
-        # If it failed silently, a statement that writes prod could pass.
+        # If a rule on statements failed silently, a statement that writes prod could pass.
         crashed = observation.spec is CRASHED
         yield replace(observation, severity="high") if crashed else observation
-    # Models of edited files come first: a review has time to run only some of many changed models.
+    # Models of edited files come first: if many models changed, a review has time to run only some
+    # of them.
     edited = frozenset(inputs.changed_files or ())
     changed = sorted(
         _iterate_pairs_safely(inputs, queries),

@@ -1,5 +1,7 @@
-"""The columns that queries read: their types, down to the tables that declare them; and those with
-personal data, found by their names and by the columns that they come from.
+"""The columns that queries read: their types, and which of them have personal data.
+
+Types are followed down to the tables that declare them. Columns with personal data are found by
+their names and by the columns from which they are computed.
 """
 
 from __future__ import annotations
@@ -36,17 +38,17 @@ TypesByColumn = Mapping[str, ValueType]
 _UNKNOWN = "unknown"
 # Clauses of a SELECT that give no column its type.
 _CHOOSING_CLAUSES = ("where", "having", "qualify", "order", "limit", "offset", "sort")
-# The type of a column is followed through at most so many models.
+# The type of a column is followed through at most this many models.
 _MOST_LEVELS = 6
 
 
 class SourceTables:
-    """Reads the columns of tables: from SQLMesh, and then from the queries of their models.
+    """The columns of tables: from SQLMesh, and then from the queries of their models.
 
-    If no model declares a type, SQLMesh takes SQLGlot's. SQLGlot knows no type for many
-    expressions, and has a wrong one for some (a product of decimals has more digits in Spark). The
-    judge knows Spark's types, so they come from a model's own query, down to tables with declared
-    types.
+    If no model declares a type, SQLMesh takes SQLGlot's type. SQLGlot knows no type for many
+    expressions, and has a wrong type for some (a product of decimals has more digits in Spark). The
+    judge on DuckDB knows Spark's types, so types come from a model's own query, down to tables with
+    declared types.
     """
 
     def __init__(
@@ -55,8 +57,8 @@ class SourceTables:
         self._before = before
         self._after = after
         self._queries = queries
-        # The type of a column from a model's query, by model, column and levels that are left: many
-        # readers need the same columns.
+        # The type of a column from a model's query, by model, column and levels that are left,
+        # because many readers need the same columns.
         self._known: dict[tuple[int, str, int], ValueType | None] = {}
 
     def read_tables(
@@ -72,7 +74,7 @@ class SourceTables:
         Args:
             models: the readers.
             queries: the readers' queries; only the columns that they name are followed.
-            new_names: of models that got another name.
+            new_names: the new names of renamed models, by their old names.
         """
         used = _UsedColumns()
         for query in queries:
@@ -101,8 +103,9 @@ class SourceTables:
         return dict(found)
 
     def _list_with_embedded(self, models: Iterable[Model]) -> list[Model]:
-        """The models and the embedded ones whose queries theirs contain: a schema has only the
-        tables that its own model names.
+        """Lists the models and the embedded models whose queries theirs contain.
+
+        A model's own schema has only the tables that the model itself names.
         """
         found: dict[int, Model] = {}
         pending = list(models)
@@ -132,12 +135,12 @@ class SourceTables:
         }
 
     def _read_definition(self, model: Model, wanted: set[str], levels: int) -> dict[str, ValueType]:
-        """Reads the types of columns from a model's query; each is derived once."""
+        """Reads the types of columns from a model's query; each type is derived once."""
         missing = {one for one in wanted if (id(model), one, levels) not in self._known}
         if missing:
             found = self._derive_types(model, missing, levels)
             if found is None and len(missing) > 1:
-                # A column that the judge does not know does not hide the others.
+                # One column that the judge does not know must not hide the others.
                 found = {}
                 for column in sorted(missing):
                     found |= self._derive_types(model, {column}, levels) or {}
@@ -148,7 +151,7 @@ class SourceTables:
     def _derive_types(
         self, model: Model, wanted: set[str], levels: int
     ) -> dict[str, ValueType] | None:
-        """Derives the types of some columns; None if the judge does not know all that they need."""
+        """Derives the types of some columns; None if the judge does not know all parts of them."""
         query = self._queries.query_of(model)
         # SQLMesh casts columns to the types that a model declares.
         if query is None or query.rendered_apart is None or model.columns_to_types_ is not None:
@@ -168,14 +171,14 @@ class SourceTables:
 
     @cached_property
     def _models_by_name(self) -> list[dict[str, Model]]:
-        """The models of the head, and those of the base that differ from it, by plain name."""
+        """Holds the head's models, and the base's models that differ, each by plain name."""
         before, after = self._before, self._after
         changed = {name: model for name, model in before.items() if after.get(name) is not model}
         return [{plain_name(name): one for name, one in side.items()} for side in (after, changed)]
 
 
 def _keep_read_columns_of_query(query: exp.Query, wanted: set[str]) -> exp.Query:
-    """Drops the other columns of a query if its meaning stays the same."""
+    """Keeps only the wanted columns of a query, if the meaning of these stays the same."""
     kept = [item for item in query.selects if item.alias_or_name.lower() in wanted]
     if not isinstance(query, exp.Select) or query.args.get("distinct") or not kept:
         return query
@@ -183,8 +186,10 @@ def _keep_read_columns_of_query(query: exp.Query, wanted: set[str]) -> exp.Query
 
 
 def _drop_conditions(query: exp.Query) -> exp.Query:
-    """The query without what chooses and orders rows, for which no type of a column counts: each
-    column that a condition names would have to be followed through the models above.
+    """Copies a query without the clauses that choose and order rows.
+
+    The type of no column depends on them, and each column in a condition would have to be followed
+    through the models above.
     """
     copied = query.copy()
     for select in list(copied.find_all(exp.Select)):
@@ -197,11 +202,12 @@ def _drop_conditions(query: exp.Query) -> exp.Query:
 
 
 class _UsedColumns:
-    """The columns that queries use, by table: `""` for columns of which the table is not known."""
+    """The columns that queries use, by table; the table is `""` if it is unknown."""
 
     def __init__(self) -> None:
         self._named: dict[str, set[str]] = {}
-        # Those that more is done with than a cast to a number, so that their own digits count.
+        # Columns whose own digits count, because a query does more with them than to cast them to a
+        # number.
         self._computed: dict[str, set[str]] = {}
 
     def add_query(self, query: exp.Expr) -> None:
@@ -217,7 +223,7 @@ class _UsedColumns:
                     self._computed.setdefault(table, set()).add(column.name.lower())
 
     def list_to_verify(self, table: str, columns: TypesByColumn) -> set[str]:
-        """Those of `columns` whose types SQLGlot may have guessed, and that count."""
+        """Lists those of `columns` that a query uses and whose types SQLGlot may have guessed."""
         found: set[str] = set()
         for key in ("", table):
             named, computed = self._named.get(key, set()), self._computed.get(key, set())
@@ -286,13 +292,13 @@ _SUFFIX = re.compile(
 
 
 def is_personal(name: str) -> bool:
-    """Whether a column of that name holds personal data."""
+    """Whether the name of a column shows that it holds personal data."""
     lowered = name.lower()
     return bool(_PERSONAL.search(lowered)) and not _SUFFIX.search(lowered)
 
 
 def list_exposed_columns(model: Model, queries: ModelQueries | None = None) -> dict[str, str]:
-    """Lists result columns with personal data, and the source column of each ("" if unknown)."""
+    """Maps result columns with personal data to their source columns, or "" if unknown."""
     if model is None or model.kind.is_external:
         return {}
     query = (queries or ModelQueries()).query_of(model)
@@ -324,7 +330,7 @@ def list_query_names(model: Model | None, queries: ModelQueries | None = None) -
 def trace_column_sources(
     model: Model, queries: ModelQueries | None = None
 ) -> dict[str, set[tuple[str, str]]]:
-    """Finds the (table, column) pairs from which each result column is computed."""
+    """Maps each result column to the (table, column) pairs from which it is computed."""
     query = (queries or ModelQueries()).query_of(model)
     branches = query.root.branches if query is not None else ()
     names = {name for branch in branches for name in branch.names}
@@ -359,12 +365,12 @@ def _is_hidden(node: exp.Expr) -> bool:
         return True
     if isinstance(node, exp.Anonymous) and node.name.lower() in _HIDING_NAMES:
         return True
-    # A condition on a value does not show the value.
+    # A condition shows no value.
     return isinstance(node, exp.Predicate | exp.Boolean | exp.Not)
 
 
 def _is_mail_domain(node: exp.Expr) -> bool:
-    """Whether only the text after an @ remains: a mail provider, and no person."""
+    """Whether only the text after an @ remains: a mail provider, but no person."""
     if isinstance(node, exp.SplitPart):
         return (
             _is_at_sign(node.args.get("delimiter"))

@@ -1,8 +1,8 @@
-"""SQL statements that change objects outside the environment, or load code, or insert by position.
+"""SQL statements that change objects outside the environment, load code, or insert by position.
 
 An INSERT without a list of columns and without BY NAME writes the first value into the first column
-of the target, and so on. So an unchanged statement has another effect if columns of its target
-move, or of a table whose columns it takes by a star.
+of the target, and so on. So an unchanged statement has another effect if columns move in its
+target, or in a table whose columns it takes by a star.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def iterate_model_statements(model: Model) -> Iterator[tuple[str, str]]:
 
 @on_statement(STATEMENT, CODE, SETTING, STANDING)
 def find_statement_effects(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Effects on others of the statements of changed models, and of before_all and after_all."""
+    """Finds effects on others: of the statements of changed models, before_all and after_all."""
     for item in _judge_statements(inputs):
         if not item.in_prod:
             yield _observe_new(item, inputs)
@@ -166,8 +166,9 @@ def _make_observation(
 
 
 def make_statement_subject(item: JudgedEffect) -> tuple[str, ...]:
-    """Makes the identity of a finding: the statement's slot, effect and object, without any
-    text.
+    """Makes the identity of a finding: the statement's slot, effect and object.
+
+    The statement's text is part of it only if its effect is unknown.
     """
     effect, statement = item.effect, item.statement
     if effect.action == "unknown":
@@ -178,7 +179,10 @@ def make_statement_subject(item: JudgedEffect) -> tuple[str, ...]:
 
 
 def make_statement_effect(item: JudgedEffect) -> StatementEffect | None:
-    """Makes the effect that a team's policy can allow: an action on an object with a known name."""
+    """Makes the effect that a team's policy can allow: an action on an object with a known name.
+
+    None if the name is unknown.
+    """
     target = item.effect.target
     if target is None:
         return None
@@ -186,7 +190,7 @@ def make_statement_effect(item: JudgedEffect) -> StatementEffect | None:
 
 
 def find_statement_place(inputs: RuleInputs, sql: str) -> tuple[str | None, int | None]:
-    """Finds file and line of a statement in a changed configuration; None if it is in none."""
+    """Finds file and line of a statement in a changed configuration; two Nones if there is none."""
     words = sql.split()
     for path in inputs.changed_files or ():
         if PurePosixPath(path).name in _CONFIGS:
@@ -268,7 +272,7 @@ def _list_column_names_of_model(model: Model | None) -> ColumnNames | None:
 
 @on_project(BY_POSITION)
 def check_inserts(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Unchanged statements around models, if the columns of their tables moved."""
+    """Finds unchanged statements around models whose tables have moved columns."""
     tables = _ProjectTables(inputs)
     for fqn, model in inputs.after.items():
         before = inputs.before.get(fqn)
@@ -306,7 +310,7 @@ def _list_inserts(model: Model) -> list[tuple[str, exp.Expr, str]]:
 
 
 def _explain_moved_columns(insert: exp.Expr, holder: Model, tables: _ProjectTables) -> str:
-    """Why a statement has another effect now; empty if it has the same effect."""
+    """Explains why a statement now has another effect; empty if it has the same effect."""
     target = tables.list_columns(insert.this, holder)
     source, alone = _find_star_source(insert)
     read = tables.list_columns(source, holder) if source is not None else None
@@ -324,7 +328,7 @@ def _explain_moved_columns(insert: exp.Expr, holder: Model, tables: _ProjectTabl
 
 
 def _find_star_source(insert: exp.Expr) -> tuple[exp.Table | None, bool]:
-    """The table whose columns an INSERT takes by a star; true if it takes no other columns."""
+    """Finds the table whose columns an INSERT takes by a star, and whether it takes only these."""
     if isinstance(insert.args.get("source"), exp.Table):  # INSERT INTO target TABLE source
         return insert.args["source"], True
     query = insert.expression

@@ -1,4 +1,4 @@
-"""Whether two models give the same result, by a review's means: a proof and an execution."""
+"""Compares the results of two models in the way of a review: with a proof and an execution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ci_bot.worker.sql import ModelQueries, ModelQuery, plain_name
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
-# Somebody waits only for this answer, so it may take longer than one model of a review.
+# Somebody waits only for this answer, so it may take longer than for one model of a review.
 _SECONDS = 10.0
 _PROVED = "It is proved that both give the same rows,"
 _UNPROVED = "It is not proved that both give the same rows,"
@@ -27,6 +27,9 @@ def compare_models(before: Model, after: Model) -> SameAnswer:
 
     Args:
         before, after: SQLMesh's models; their mapping schemas have the tables that they read.
+
+    Returns:
+        The verdict, a sentence about it, and rows on which the results differ, if any were found.
     """
     pair = ModelPair(before, after, (), ModelQueries())
     judged = JudgedModels(seconds=_SECONDS, seconds_for_a_model=_SECONDS)
@@ -74,7 +77,7 @@ def _describe_alike(executed: DuckdbTrialVerdict) -> str:
 
 
 def _describe_missing(pair: ModelPair) -> str:
-    """Describes the tables whose columns are unknown."""
+    """Describes the tables whose columns are unknown; empty if there are none."""
     known: set[str] = set()
     for model in (pair.before, pair.after):
         known |= {name for name in model.depends_on if _is_in_schema(name, model.mapping_schema)}

@@ -1,5 +1,7 @@
-"""What a query means: names, scopes, columns and keys; whether two queries give the same rows; and
-which columns of later models a change reaches."""
+"""The meaning of queries: names, scopes, columns and keys, equal results, and reached columns.
+
+It shows whether two queries give the same rows, and which columns of later models a change reaches.
+"""
 
 from __future__ import annotations
 

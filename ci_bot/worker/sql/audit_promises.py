@@ -29,7 +29,7 @@ _TOGETHER = frozenset(
 
 @dataclass(frozen=True)
 class PartialPromise:
-    """The promises of an audit with a condition: they hold only for the rows that meet it."""
+    """The promises of an audit with a condition: they only hold for rows that meet it."""
 
     not_null: Sequence[str]
     unique: Sequence[frozenset[str]]
@@ -42,12 +42,12 @@ class AuditPromises:
 
     Attributes:
         not_null: columns that may not be null; true if a failure stops the run.
-        unique: sets of columns that are unique together; true as above.
-        other: every other audit by name and arguments; true as above.
-        skipped: audits that are attached but switched off.
-        queries: the text of the project's own audits.
+        unique: sets of columns that are unique together; true if a failure stops the run.
+        other: every other audit by name and arguments; true if a failure stops the run.
+        skipped: audits that the model has, but that are switched off.
+        queries: the text of the project's own audits, by name.
         arguments: the arguments of each call in `other`, with the audit's own defaults.
-        partial: by call in `other`, the promises of SQLMesh's own audits for a part of the rows.
+        partial: the promises of SQLMesh's own audits for a part of the rows, by call in `other`.
     """
 
     not_null: Mapping[str, bool] = field(default_factory=dict)
@@ -59,17 +59,17 @@ class AuditPromises:
     partial: Mapping[str, PartialPromise] = field(default_factory=dict)
 
     def makes_unique(self, key: frozenset[str]) -> bool:
-        """Whether some audit promises that `key` identifies a row."""
+        """Whether an audit promises that `key` identifies a row."""
         return any(columns <= key for columns in self.unique)
 
     def holds_for_all(self, promise: PartialPromise) -> bool:
-        """Whether the model's audits promise for all rows what `promise` says of a part of them."""
+        """Whether the audits promise for all rows what `promise` says about a part of them."""
         nulls = all(column in self.not_null for column in promise.not_null)
         return nulls and all(self.makes_unique(key) for key in promise.unique)
 
 
 def read_audit_promises(model: Model) -> AuditPromises:
-    """Reads the audits of `model`; one that cannot be resolved counts by its name."""
+    """Reads the audits of `model`; an audit that cannot be resolved counts by its name."""
     definitions = model.audit_definitions
     not_null: dict[str, bool] = {}
     unique: dict[frozenset[str], bool] = {}
@@ -114,7 +114,7 @@ def read_audit_promises(model: Model) -> AuditPromises:
 
 
 def _read_promised_columns(name: str, columns: list[str]) -> tuple[list[str], list[frozenset[str]]]:
-    """The columns that one of SQLMesh's own audits promises to be not null, and the keys."""
+    """Reads the columns that one of SQLMesh's own audits promises to be not null, and its keys."""
     if name in _NOT_NULL:
         return columns, []
     if name in _UNIQUE:
@@ -150,10 +150,10 @@ def _render_arguments(args: Mapping[str, Any]) -> str:
 
 
 def list_column_names(value: Any) -> list[str]:
-    """Column names, in lower case, of an audit's argument, a grain or a key.
+    """Lists the column names, in lower case, of an audit's argument, a grain or a key.
 
-    A single literal names a column. Inside an expression a literal is a value:
-    `COALESCE(region, 'none')` has one column.
+    A literal alone names a column. Inside an expression a literal is a value: `COALESCE(region,
+    'none')` has one column.
     """
     items = value if isinstance(value, list | tuple) else [value]
     found: list[str] = []
@@ -178,8 +178,8 @@ def list_column_names(value: Any) -> list[str]:
 Strictness = Literal["stricter", "weaker", "unknown"]
 _RANGES = ("accepted_range", "string_length_between", "stddev_in_range", "mean_in_range")
 # Whether a higher number, or more members, makes SQLMesh's own audits stricter: by audit and
-# argument (`sqlmesh.core.audit.builtin`). A higher number in an argument that is not here may mean
-# either.
+# argument (`sqlmesh.core.audit.builtin`). For arguments that are missing here, a higher number may
+# make the audit stricter or weaker.
 _HIGHER = {
     ("number_of_rows", "threshold"): True,
     ("not_null_proportion", "threshold"): True,
@@ -200,7 +200,8 @@ _MORE_MEMBERS = {
     ("not_match_regex_pattern_list", "patterns"): True,
     ("not_match_like_pattern_list", "patterns"): True,
 }
-# They judge all rows together, so a condition that leaves rows out may hide a fault or make one.
+# These audits judge all rows together, so a condition that leaves rows out may hide a fault or
+# cause one.
 _OF_ALL_ROWS = frozenset(
     {
         "at_least_one",
@@ -230,7 +231,7 @@ class _NumberBound:
 
 @dataclass(frozen=True)
 class _AuditCondition:
-    """The condition of the wrong rows: its demands, its alternatives, and the bounds in both."""
+    """The condition that selects the wrong rows: its demands, alternatives, and bounds in both."""
 
     rest: tuple[object, ...]
     demands: Mapping[TermKey, _NumberBound | None]
@@ -238,13 +239,13 @@ class _AuditCondition:
 
 
 def compare_audit_queries(old: str, new: str, dialect: str) -> Strictness:
-    """The verdict on two versions of an audit's query; the same condition counts as stricter."""
+    """Compares two versions of an audit's query; the same condition counts as stricter."""
     keys = KeyInterner()
     before, after = _parse_condition(old, dialect, keys), _parse_condition(new, dialect, keys)
-    # Everything but the condition must be the same, or there is no verdict.
+    # All parts except the condition must be the same, otherwise there is no verdict.
     if before is None or after is None or before.rest != after.rest:
         return "unknown"
-    # Fewer demands find more wrong rows, and so do more alternatives.
+    # Fewer demands find more wrong rows, and more alternatives do so, too.
     verdict = _compare_inclusion(set(after.demands), set(before.demands))
     old_parts, new_parts = before.demands, after.demands
     if verdict is None and len(old_parts) == len(new_parts) == 1:
@@ -256,7 +257,7 @@ def compare_audit_queries(old: str, new: str, dialect: str) -> Strictness:
 def bind_audit_arguments(text: str, arguments: Mapping[str, Any], dialect: str) -> str:
     """Replaces the variables of an audit's query by the values of a call, in SQLGlot's spelling.
 
-    Returns the text itself if it cannot be parsed.
+    Returns the text unchanged if it cannot be parsed.
     """
     tree = _parse_audit(text, dialect)
     if tree is None:
@@ -343,7 +344,7 @@ def _read_number_of_term(term: Term) -> float | None:
 def _compare_moved_bounds(
     old: Mapping[TermKey, _NumberBound | None], new: Mapping[TermKey, _NumberBound | None]
 ) -> Strictness:
-    """The verdict on parts that compare the same values with other numbers."""
+    """Compares parts that compare the same values with other numbers."""
     gone = [old[key] for key in old if key not in new]
     added = [new[key] for key in new if key not in old]
     by_value = {(bound.kind, bound.value): bound for bound in added if bound is not None}
@@ -369,7 +370,7 @@ def _read_number_of_tree(node: exp.Expr | None) -> float | None:
 def compare_audit_arguments(
     audit: str, old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> Strictness:
-    """The verdict on two calls of the same audit; "unknown" if it is none of SQLMesh's own."""
+    """Compares two calls of the same audit; "unknown" if the audit is none of SQLMesh's own."""
     name = audit.removesuffix("_non_blocking")
     old, new = _drop_defaults(old), _drop_defaults(new)
     verdicts = {
@@ -385,7 +386,7 @@ def compare_audit_arguments(
 
 
 def _drop_defaults(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Drops arguments with their default value: all rows, no bound, bounds included."""
+    """Drops arguments that have their default value: all rows, no bound, bounds included."""
     return {
         name: value
         for name, value in arguments.items()
@@ -396,14 +397,14 @@ def _drop_defaults(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def are_same_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether two calls differ at most in spelling."""
+    """Whether two calls have the same arguments; their spelling may differ."""
     return set(old) == set(new) and all(
         _render_audit_value(old[name]) == _render_audit_value(new[name]) for name in old
     )
 
 
 def _compare_argument(audit: str, name: str, old: Any, new: Any) -> Strictness:
-    """The verdict on one argument; None means its default."""
+    """Compares one argument of two calls; None means its default."""
     if name == "condition":
         return "unknown" if audit in _OF_ALL_ROWS else _compare_conditions(old, new)
     if (
@@ -431,7 +432,7 @@ def _compare_members(old: Any, new: Any, *, more_is_stricter: bool) -> Strictnes
 
 
 def _compare_conditions(old: Any, new: Any) -> Strictness:
-    """The verdict on the conditions of two calls; None means that the audit checks all rows."""
+    """Compares the conditions of two calls; None means that the audit checks all rows."""
     if old is None or new is None:
         return "stricter" if new is None else "weaker"
     before, after = (exp.select("*").from_("t").where(value).sql() for value in (old, new))

@@ -45,7 +45,7 @@ def list_column_changes(
     Args:
         before, after: the model on both sides; None if a side has none.
         readers: models of the head that read it directly.
-        queries: renderings to share, if there are any.
+        queries: renderings that are shared; None if there are none.
 
     Returns:
         Added, dropped and retyped columns, in the order of the old and then the new definition.
@@ -96,7 +96,7 @@ def list_known_types(model: Model | None) -> Mapping[str, exp.DataType] | None:
 def reads_column(model: Model, fqn: str, column: str, queries: ModelQueries) -> bool:
     """Whether `model` reads `column` of the model `fqn`.
 
-    For a Python model only the text of its code is known: the name in any string counts as reading.
+    For a Python model only the text of its code is known: the name in any place counts as reading.
     """
     if model.is_python:
         word = re.compile(rf"\b{re.escape(column)}\b", re.IGNORECASE)
@@ -127,7 +127,7 @@ def _is_named_table(table: exp.Table, wanted: str) -> bool:
 
 
 def compare_types(old: exp.DataType, new: exp.DataType) -> str | None:
-    """Compares two types: "wider", "narrower", "other", or None if the type stays.
+    """Compares two types: returns "wider", "narrower", "other", or None if the type stays.
 
     An unknown type is no change. Another length of a VARCHAR is no change either: Spark casts each
     VARCHAR to STRING.
@@ -146,11 +146,12 @@ def compare_types(old: exp.DataType, new: exp.DataType) -> str | None:
 def is_assumed_bigint(
     model: Model | None, name: str, models: Mapping[str, Model], queries: ModelQueries
 ) -> bool:
-    """Whether a column is BIGINT only in the parser's view: in COALESCE, IF and CASE the parser
-    makes BIGINT of INT and 0, and Spark makes INT.
+    """Whether a column is BIGINT only for the parser.
+
+    In COALESCE, IF and CASE the parser makes a BIGINT from INT and 0, and Spark makes an INT.
 
     Args:
-        models: by full name, lower case and without quotes.
+        models: the models by full name, in lower case and without quotes.
     """
     for _ in range(MOST_STEPS):
         query = queries.query_of(model) if model is not None else None
@@ -218,7 +219,7 @@ def _is_unknown(kind: exp.DataType) -> bool:
 
 
 def _read_precision_and_scale(kind: exp.DataType) -> tuple[int, int]:
-    """Reads precision and scale; Spark's default is (10, 0)."""
+    """Reads precision and scale of a DECIMAL; Spark's default is (10, 0)."""
     numbers = [int(n) for item in kind.expressions if (n := item.name or item.sql()).isdigit()]
     precision = numbers[0] if numbers else 10
     return precision, numbers[1] if len(numbers) > 1 else 0

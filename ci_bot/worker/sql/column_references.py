@@ -1,5 +1,7 @@
-"""Columns that a query or an audit names: those that none of its tables has, and those that GROUP
-BY and ORDER BY name by their position, such as `ORDER BY 2`.
+"""Columns that a query or an audit names: missing columns, and columns by position.
+
+A missing column is in none of the tables. GROUP BY and ORDER BY can name columns by their position,
+such as `ORDER BY 2`.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 ColumnsOf = Callable[[str], frozenset[str] | None]
 
-# Names that Spark resolves although no table lists them: parts of a file's metadata, and functions
+# Names that Spark resolves although no table has them: parts of a file's metadata, and functions
 # that are called without brackets.
 _HIDDEN = frozenset(
     {
@@ -44,12 +46,12 @@ _HIDDEN = frozenset(
 def list_missing_columns(
     query: exp.Expr | ScopedQuery, columns_of: ColumnsOf
 ) -> Iterator[tuple[str, str | None]]:
-    """Yields each missing column, with the table that should have it (None: any of several).
+    """Yields each missing column, with the table that should have it, or None for any of several.
 
     If an unknown source could have the column, the column does not count as missing.
 
     Args:
-        columns_of: the columns of a table in lower case, or None if they are not known.
+        columns_of: returns the columns of a table in lower case, or None if they are not known.
     """
     read = query if isinstance(query, ScopedQuery) else read_selects(query)
     listing = _ListedColumns(columns_of)
@@ -58,14 +60,14 @@ def list_missing_columns(
 
 
 class _ListedColumns:
-    """The columns of sources, each worked out once; None if they are not known."""
+    """The columns of sources, each found only once; None if they are not known."""
 
     def __init__(self, columns_of: ColumnsOf) -> None:
         self._columns_of = columns_of
         self._known: dict[ScopedQuery, frozenset[str] | None] = {}
 
     def map_sources(self, select: ScopedSelect) -> dict[str, frozenset[str] | None]:
-        """The columns of each source of a SELECT, by its alias; behind a PIVOT none is known."""
+        """Maps the aliases of a SELECT's sources to their columns; behind a PIVOT none is known."""
         return {
             alias: None if alias in select.pivoted else self._list_source_columns(source)
             for alias, source in select.sources.items()
@@ -122,7 +124,7 @@ def _list_missing_in_select(
             and not (select.laterals or select.pivoted)
             and not any(table in known for known in around)
         ):
-            # A qualifier that is no table is a column, and the rest names a field of it.
+            # A qualifier that names no table is a column, and the rest names a field of it.
             parts = [part.name.lower() for part in column.parts]
             read = parts[parts[0] in sources]
             if None not in every and read not in given:
@@ -152,7 +154,8 @@ def _find_only_table(select: ScopedSelect, aliases: Sequence[str]) -> str | None
 
 
 _UNDEFINED = re.compile(r"Macro variable '(\w+)' is undefined")
-# A variable of the audit's query; in `rank_@c`, SQLMesh inserts the name of a lambda's parameter.
+# A variable of the audit's query. In `rank_@c` it is part of a name: there SQLMesh inserts the name
+# of a lambda's parameter.
 _VARIABLE = re.compile(r"(?<!\w)@(\w+)\b(?!\s*\()")
 # Arguments of a call that are no variables of the query.
 _OF_THE_CALL = frozenset({"blocking", "skip"})
@@ -162,13 +165,13 @@ _GIVEN = frozenset({"this_model"})
 
 @dataclass(frozen=True)
 class AuditFault:
-    """A column or an argument that an audit needs and that is missing.
+    """A missing column or argument that an audit needs.
 
     Attributes:
         audit: the audit as SQLMesh defines it.
         column: the missing column; None if an argument is missing.
         table: the table of the column; None if it is the audited model or unknown.
-        argument: the missing argument.
+        argument: the missing argument; None if a column is missing.
     """
 
     audit: ModelAudit | StandaloneAudit = field(compare=False)
@@ -183,7 +186,7 @@ class AuditFault:
 
 
 def list_audit_faults(model: Model, columns_of: ColumnsOf) -> Iterator[AuditFault]:
-    """Lists the faults of a model's audits; an audit that is switched off has none."""
+    """Lists the faults of a model's audits; an audit that is switched off has no faults."""
     own = columns_of(plain_name(model.fqn))
     if own is None:
         return
@@ -212,8 +215,9 @@ def list_standalone_audit_faults(audit: StandaloneAudit, columns_of: ColumnsOf) 
 def _judge_undefined_name(
     audit: ModelAudit | StandaloneAudit, error: Exception
 ) -> list[AuditFault]:
-    """Reports an undefined name; another error may not occur in a run: there a macro can query
-    the engine.
+    """Lists the undefined name of an error; empty for other errors.
+
+    Another error may not occur in a run, because there a macro can query the engine.
     """
     undefined = _UNDEFINED.search(str(error))
     return [AuditFault(audit, argument=undefined.group(1))] if undefined else []
@@ -224,7 +228,7 @@ def _check_built_in_audit(
 ) -> list[AuditFault] | None:
     """Checks SQLMesh's own audits without rendering: they read the columns in their arguments.
 
-    Returns None if the arguments are not enough for a verdict.
+    Returns None for other audits, or if the arguments are not enough for a verdict.
     """
     if audit.name not in BUILT_IN_AUDITS:
         return None
@@ -249,7 +253,7 @@ def _check_built_in_audit(
 
 
 def _is_compound_argument(part: exp.Expr) -> bool:
-    """Whether an argument holds a query, a macro, or names of its own."""
+    """Whether an argument contains a query, a macro, or a lambda with parameters of its own."""
     return any(
         isinstance(node, exp.Query | exp.Lambda) or node.key.startswith(("macro", "jinja"))
         for node in part.walk()
@@ -280,7 +284,7 @@ class ClauseKey:
     """A key of GROUP BY or ORDER BY.
 
     Attributes:
-        position: the written position, from 1; None if the key is no position.
+        position: the written position, from 1; None if the key is not a position.
         name: the column of the key, by its name in the result.
         expression: the computation of that column, without the names of tables.
         direction: for ORDER BY, DESC and the order of NULLs, if they are not the default.
@@ -292,7 +296,7 @@ class ClauseKey:
     direction: str
 
     def means_same_column(self, other: ClauseKey) -> bool:
-        """Whether both mean one column: at most its name or its computation differs."""
+        """Whether both keys mean one column: only its name or only its computation may differ."""
         return self.direction == other.direction and (
             self.expression == other.expression or self.name == other.name
         )
@@ -303,8 +307,8 @@ def pair_clause_queries(
 ) -> Iterator[tuple[exp.Query, exp.Query]]:
     """Pairs the queries that have the clause (`group` or `order`), before and after, in order.
 
-    Positions refer to the written columns; if a star comes before one, to the columns that SQLMesh
-    puts in its place. There are no pairs if a query came or went, because their order is then
+    Positions refer to the written columns; after a star they refer to the columns that SQLMesh puts
+    in its place. There are no pairs if a query was added or removed, because their order is then
     unclear.
     """
     for form in ("rendered_as_written", "rendered_query"):
@@ -320,7 +324,7 @@ def pair_clause_queries(
 
 
 def list_clause_keys(query: exp.Query, clause: str) -> list[ClauseKey]:
-    """The keys of a query's GROUP BY or ORDER BY that depend on its rows."""
+    """Lists the keys of a query's GROUP BY or ORDER BY that depend on its rows."""
     keys = [_read_clause_key(query, key) for key in query.args[clause].expressions]
     return [key for key in keys if key is not None]
 
@@ -328,7 +332,7 @@ def list_clause_keys(query: exp.Query, clause: str) -> list[ClauseKey]:
 def describe_moved_positions(
     before: Sequence[ClauseKey], after: Sequence[ClauseKey], clause: str
 ) -> list[str]:
-    """Describes each position that is written on both sides and means different columns."""
+    """Describes each position that is written on both sides but means different columns."""
     old = {key.position: key for key in before if key.position is not None}
     return [
         f"`{key.position}` in {clause} now means `{key.name}`, no longer `{was.name}`"
@@ -340,7 +344,7 @@ def describe_moved_positions(
 
 
 def render_expression_text(node: exp.Expr) -> str:
-    """Renders an expression without its alias, names of tables, and quotes."""
+    """Renders an expression without its alias, names of tables, and quotes, in lower case."""
     bare = node.unalias().copy()
     for column in bare.find_all(exp.Column):
         for part in ("table", "db", "catalog"):

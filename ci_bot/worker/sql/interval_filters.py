@@ -1,7 +1,8 @@
 """Whether a query reads only the interval that SQLMesh computes.
 
-SQLMesh deletes and writes the rows of an interval. A query without a filter on it reads the whole
-history in each run. A query that filters another column computes rows that SQLMesh does not keep.
+SQLMesh deletes and writes the rows of an interval. A query without a filter on the interval reads
+the whole history in each run. A query that filters another column computes rows that SQLMesh does
+not keep.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class IntervalBounds:
         )
 
     def combine_either(self, other: IntervalBounds) -> IntervalBounds:
-        """Combines two predicates of which one holds for a row: only common bounds count."""
+        """Combines two predicates if only one must hold for a row: only common bounds count."""
         return IntervalBounds(
             self.lower and other.lower, self.upper and other.upper, self.columns | other.columns
         )
@@ -62,7 +63,7 @@ NONE = IntervalBounds()
 def find_interval_bounds(query: ModelQuery) -> IntervalBounds:
     """Finds the bounds that every row of the query's result meets.
 
-    The written form is read if it shows the structure, else the rendered one.
+    The written form is read if it shows the structure, otherwise the rendered one.
     """
     if not query.scopes:
         return IntervalBounds(True, True)  # unknown, so there is no finding
@@ -70,7 +71,7 @@ def find_interval_bounds(query: ModelQuery) -> IntervalBounds:
 
 
 def mentions_interval(query: ModelQuery) -> bool:
-    """Whether the query contains start or end of the interval anywhere."""
+    """Whether the query contains start or end of the interval in any place."""
     names = [var.name.lower() for var in query.written_tree.find_all(d.MacroVar)]
     if any(name.startswith(("start_", "end_")) for name in names):
         return True
@@ -144,7 +145,7 @@ def _find_source_bounds(select: ScopedSelect, node: exp.Expr, depth: int) -> Int
 
 
 def _find_series_bounds(node: exp.Expr | None) -> IntervalBounds:
-    """Finds the bounds of a list of dates that start and end limit, as in SEQUENCE(start, end)."""
+    """Finds the bounds of a list of dates that start and end limit: SEQUENCE(start, end)."""
     if node is None or node.find(exp.Table) is not None:
         return NONE
     return IntervalBounds(_has_marker(node, "start"), _has_marker(node, "end"))
@@ -189,7 +190,7 @@ def _find_comparison_bounds(select: ScopedSelect, node: exp.Expr) -> IntervalBou
 
 
 def read_day_macro(node: exp.Expr) -> str | None:
-    """Reads `start_ds`, `end_ds` or the dates, with or without a cast; None for all else.
+    """Reads `start_ds`, `end_ds` or the dates, with or without a cast; None for other expressions.
 
     A shifted date, such as `@end_ds - 1`, is no edge of the interval.
     """
@@ -200,9 +201,9 @@ def read_day_macro(node: exp.Expr) -> str | None:
 
 
 def list_last_days(query: ModelQuery) -> Iterator[tuple[ScopedSelect, exp.Expr, str]]:
-    """Columns and casts that a comparison limits to the interval's last day.
+    """Yields columns and casts that a comparison limits to the interval's last day.
 
-    Yields the SELECT, the column or cast, and the macro of the day.
+    Each has three values: the SELECT, the column or cast, and the macro of the day.
     """
     for select in query.written_root.selects:
         for test in select.find_all(exp.Between, exp.LTE, exp.GTE):

@@ -1,7 +1,7 @@
-"""Joins, those in brackets, too, and what a row that comes out of them is made of.
+"""Joins, also those in brackets, and the parts of a row that is their result.
 
 `a LEFT JOIN (b JOIN c ON ...) ON ...` and `a JOIN b JOIN c ON ... ON ...` have joins inside of a
-join: SQLGlot keeps them with the source that they begin with.
+join: SQLGlot keeps them with the first source of these.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class ScopedJoin:
     """A join, perhaps in brackets.
 
     Attributes:
-        target: the joined source; of several in brackets, the first.
-        aliases: of all sources that it joins.
+        target: the joined source; the first one if there are several in brackets.
+        aliases: the aliases of all sources that it joins.
     """
 
     node: exp.Join
@@ -55,7 +55,7 @@ class ScopedJoin:
 
 @dataclass(frozen=True)
 class RowParts:
-    """What a row of FROM and its joins is made of: sources that have a row, and conditions."""
+    """The parts of a row of FROM and its joins: sources that have a row, and conditions."""
 
     sources: tuple[exp.Expr, ...]
     conditions: tuple[exp.Expr, ...] = ()
@@ -73,7 +73,7 @@ def split_conditions(condition: exp.Expr | None) -> list[exp.Expr]:
 
 
 def enter_brackets(node: exp.Expr) -> exp.Expr:
-    """The first source in brackets that only hold joins."""
+    """Returns the first source in brackets that only contain joins."""
     while isinstance(node, exp.Subquery) and not node.alias and _holds_joins(node):
         node = node.this
     return node
@@ -84,7 +84,7 @@ def _holds_joins(node: exp.Subquery) -> bool:
 
 
 def list_joins_in_brackets(node: exp.Expr) -> list[exp.Join]:
-    """The joins that belong to a source itself."""
+    """Lists the joins that belong to a source itself."""
     found = list(node.args.get("joins") or ())
     if isinstance(node, exp.Subquery) and not node.alias and _holds_joins(node):
         found = [*list_joins_in_brackets(node.this), *found]

@@ -1,7 +1,7 @@
 """The code of a model, read without running it: its Python source and its Jinja macros.
 
-In Python source: names behind aliases, calls that read the clock or draw random values, and side
-effects.
+In Python source it finds names behind aliases, calls that read the clock or draw random values, and
+side effects.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from jinja2 import Environment
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model, PythonModel
 
-# The variables of an interval and of a run, in all of SQLMesh's forms. A run has other values for
-# them than the load of a project.
+# The variables of an interval and of a run, in all of SQLMesh's forms. Their values in a run are
+# not those in the load of a project.
 RUN_DATES = r"\b(start|end|execution|latest)_(ds|dt|date|ts|tstz|epoch|millis|hour|dtntz)\b"
-# Splits templates into their parts; it never renders one.
+# It splits templates into their parts, and never renders one.
 JINJA_PARSER = Environment(autoescape=True, extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"])
 
 _CLOCK = frozenset(
@@ -88,7 +88,7 @@ def iterate_code_trees(model: Model) -> Iterator[ast.AST]:
 
 
 def parse_python(source: str) -> ast.AST | None:
-    """Parses Python source; None if the text is no Python, or nested too deep (`is_too_deep`)."""
+    """Parses Python source; None if it is no Python, or nested too deeply (`is_too_deep`)."""
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -96,7 +96,7 @@ def parse_python(source: str) -> ast.AST | None:
 
 
 def is_too_deep(source: str) -> bool:
-    """Whether Python's own parser gives up on a text, so that nobody here has read it."""
+    """Whether a text is too deep for Python's own parser, so no rule here has read it."""
     try:
         ast.parse(source)
     except (RecursionError, MemoryError):
@@ -122,7 +122,7 @@ def map_imports(found: Iterable[ast.AST]) -> dict[str, str]:
 
 
 def iterate_calls(tree: ast.AST, names: dict[str, str]) -> Iterator[tuple[str, ast.Call]]:
-    """Yields every call of a dotted name, with the full name."""
+    """Yields every call of a dotted name, as the full name and the node."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             dotted = _join_dotted_name(node.func)
@@ -230,7 +230,7 @@ def _list_names_used_by_function(
 
 
 def list_unused_edges(model: PythonModel) -> list[str]:
-    """Lists which of start and end a Python model's function does not use; empty if in doubt."""
+    """Lists start and end if a Python model's function does not use them; empty if in doubt."""
     stored = model.python_env.get(model.entrypoint)
     function = _find_first_function(stored.payload) if stored is not None else None
     if function is None:
@@ -239,7 +239,7 @@ def list_unused_edges(model: PythonModel) -> list[str]:
     rest = function.args.kwarg.arg if function.args.kwarg is not None else None
     if rest in used or "locals" in used:
         return []
-    # The moment of the run is an end, too.
+    # The moment of the run also counts as an end.
     known = {"start": {"start"}, "end": {"end", "execution_time"}}
     return [edge for edge, names in known.items() if not used & names]
 
@@ -254,7 +254,7 @@ def reads_argument(model: PythonModel, name: str) -> bool:
 def find_environment_reads(model: Model) -> list[str]:
     """Finds the environment variables that the code stored with a model reads, by name.
 
-    A name that is no literal text counts as `…`.
+    A name that is not a literal text is listed as `…`.
     """
     found = list(iterate_code_trees(model))
     names = map_imports(found)

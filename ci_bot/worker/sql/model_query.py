@@ -1,5 +1,7 @@
-"""A model's query for rules: its written and its rendered form, with scopes, computed once; and the
-key of its rows, from its grain, or else from its kind.
+"""A model's query for rules, and the key of its rows.
+
+The written and the rendered form have scopes, and each is computed once. The key comes from the
+grain, or otherwise from the kind.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from ci_bot.worker.sqlmesh_compat import is_scd_type_2, is_sql_model
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
-# A syntax tree is walked once: an index of nodes by type serves all rules.
+# A syntax tree is walked once: all rules use one index of nodes by type.
 
 
 class ExpressionTree:
@@ -61,7 +63,7 @@ def _walk_expression_nodes(root: exp.Expr | None) -> Iterator[exp.Expr]:
 
 
 # While SQLMesh loads a project, it renders start and end as the epoch. If a rule must distinguish
-# them, the query is rendered again with days that nobody writes into a model.
+# them, the query is rendered again with days that do not occur in real models.
 EPOCH = "1970-01-01"
 
 SENTINEL_START = "1971-03-05"
@@ -74,7 +76,7 @@ SENTINEL_NOW = "1977-11-23"
 class ModelQuery:
     """One SQL model's query.
 
-    `written` is the query in the file, with macro variables (None if it is Jinja or one big macro).
+    `written` is the query in the file, with macro variables; None if it is Jinja or one big macro.
     In `rendered_query` macros are expanded, columns are qualified if schemas are known, and the
     interval's dates are the epoch. Trees and scopes are made on first use.
     """
@@ -99,12 +101,12 @@ class ModelQuery:
 
     @cached_property
     def rendered_apart(self) -> exp.Query | None:
-        """Like `rendered_query`, but as in a run, with three days as start, end and now."""
+        """As `rendered_query`, but as in a run, with three different days as start, end and now."""
         return self._render_apart(RuntimeStage.EVALUATING)
 
     @cached_property
     def rendered_for_creation(self) -> exp.Query | None:
-        """Like `rendered_apart`, but as SQLMesh renders it to create the table or view."""
+        """As `rendered_apart`, but as SQLMesh renders it to create the table or view."""
         return self._render_apart(RuntimeStage.CREATING)
 
     @cached_property
@@ -127,7 +129,7 @@ class ModelQuery:
 
     @cached_property
     def rendered_as_written(self) -> exp.Query | None:
-        """Like `rendered_query`, but with columns as written, even if schemas are known."""
+        """As `rendered_query`, but with columns as written, even if schemas are known."""
         try:
             return self._render_query(
                 start=SENTINEL_START, end=SENTINEL_END, needs_optimization=False
@@ -165,7 +167,7 @@ class ModelQuery:
 
     @property
     def tree(self) -> ExpressionTree:
-        """The tree of the written form if that shows the structure, else of the rendered one."""
+        """The tree of the written form if it shows the structure, else of the rendered form."""
         if self.written is not None and not self.hides_structure:
             return self.written_tree
         return self.rendered_tree if self.rendered_query is not None else self.written_tree
@@ -189,20 +191,20 @@ class ModelQuery:
 
     @property
     def known_root(self) -> ScopedQuery:
-        """The rendered form, or the written one if that is all there is."""
+        """The rendered form, or the written form if there is no other."""
         return self.root or self.written_root
 
     @property
     def scopes(self) -> ScopedQuery:
-        """The form of `tree`: cheaper than `root` if columns need no table names."""
+        """The form of `tree`; it is cheaper than `root` if columns need no table names."""
         return self.written_root if self.tree is self.written_tree else self.root
 
 
 class ModelQueries:
-    """Queries by model object; all rules of a run share them.
+    """The queries of models; all rules of a run share them.
 
     Args:
-        sides: Models by fully qualified name, of a project before and after. Those of kind
+        sides: Models by fully qualified name, of a project before and after. Models of kind
             EMBEDDED have no table: each query contains their queries, as in SQLMesh's runs.
     """
 
@@ -215,7 +217,7 @@ class ModelQueries:
                 self._embedded |= dict.fromkeys(map(id, side.values()), embedded)
 
     def query_of(self, model: Model) -> ModelQuery | None:
-        """The query of `model`; None for models that have none."""
+        """Returns the query of `model`; None if it has none."""
         known = self._known.get(id(model))
         if known is None:
             query = _make_model_query(model, self._embedded.get(id(model), {}))
@@ -262,8 +264,9 @@ def _list_schema_tables(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def inline_model_queries(query: exp.Query, models: Mapping[str, Model]) -> exp.Query:
-    """Replaces the tables of `models` in a query by their queries; returns the query itself if it
-    reads none.
+    """Replaces the tables of `models` in a query by their queries.
+
+    Returns the query itself if it reads none of them, or if that fails.
     """
     try:
         return _inline_embedded_models(query, models, {})
@@ -287,7 +290,7 @@ def replace_tables_by_queries(query: exp.Query, queries: Mapping[str, exp.Query]
 
 
 def _is_folded_to_false(query: exp.Expr) -> bool:
-    """Whether a condition is folded to FALSE, as `x >= start AND x < end` if both are the epoch."""
+    """Whether a condition is folded to FALSE: `x >= start AND x < end` if both are the epoch."""
     return any(
         isinstance(where.this, exp.Boolean) and not where.this.this
         for where in query.find_all(exp.Where)
@@ -295,7 +298,7 @@ def _is_folded_to_false(query: exp.Expr) -> bool:
 
 
 def plain_name(fqn: str) -> str:
-    """A model's name in the form of `table_name`."""
+    """Writes a model's name in the form of `table_name`: lower case, without quotes."""
     return fqn.replace('"', "").replace("`", "").lower()
 
 
@@ -321,11 +324,11 @@ def name_query_part(node: exp.Expr, query: ModelQuery) -> str:
 
 
 def list_grain_columns(grains: Sequence[exp.Expr]) -> tuple[str, ...]:
-    """The unquoted columns of a model's grain (`model.grains`); empty if it has none.
+    """Lists the unquoted columns of a model's grain (`model.grains`); empty if it has none.
 
-    Each of several grains is a key by itself, so the first is enough. SQLMesh's own `model.on`
-    joins on all of them together, and on the model's references, too. With it, a row whose
-    reference changed would count as one dropped and one added row.
+    Each of several grains is a key alone, so the first is enough. SQLMesh's own `model.on` joins on
+    all of them together, and also on the model's references. With it, a row whose reference changed
+    would count as one dropped and one added row.
     """
     if not grains:
         return ()
@@ -338,12 +341,12 @@ def list_grain_columns(grains: Sequence[exp.Expr]) -> tuple[str, ...]:
 
 
 def list_key_columns(model: Model) -> tuple[str, ...]:
-    """The unquoted columns that identify a row of a model; empty if it names none.
+    """Lists the unquoted columns that identify a row of a model; empty if it names none.
 
     Without a grain these are the columns by which SQLMesh itself identifies rows: the unique key,
     and the start of validity if a key has one row for each version (SCD type 2). If the key
-    contains an expression, the list is empty. dbt's `unique_key` becomes `ModelMeta.unique_key`,
-    too.
+    contains an expression, the list is empty. dbt's `unique_key` also becomes
+    `ModelMeta.unique_key`.
     """
     if grain := list_grain_columns(model.grains):
         return grain

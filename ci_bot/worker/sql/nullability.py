@@ -1,4 +1,4 @@
-"""Whether a value can be NULL, as far as a query and its project show."""
+"""Whether a value can be NULL, if a query and its project show it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TESTS = (
 
 @dataclass(frozen=True)
 class NullDefault:
-    """A constant in the place of NULL.
+    """A constant that replaces NULL.
 
     Attributes:
         constant: Its SQL.
@@ -64,7 +64,7 @@ class ProjectQueries(Protocol):
 
 
 def find_null_reason(model: Model, column: str, project: ProjectQueries) -> str:
-    """Why a result column of `model` can be NULL; `NEVER` or `UNKNOWN` otherwise."""
+    """Explains why a result column of `model` can be NULL; `NEVER` or `UNKNOWN` otherwise."""
     if read_audit_promises(model).not_null.get(column.lower()):
         return NEVER
     query = project.queries.query_of(model)
@@ -72,18 +72,18 @@ def find_null_reason(model: Model, column: str, project: ProjectQueries) -> str:
 
 
 def find_value_null_reason(select: ScopedSelect, node: exp.Expr, project: ProjectQueries) -> str:
-    """Like `find_null_reason` for a value of a SELECT; what other models test does not count."""
+    """Explains the same for a value of a SELECT; the tests of other models do not count."""
     return _NullReasons(project, reads_tests=False).find_in_value(select, node)
 
 
 def find_null_default(model: Model, part: exp.Expr, project: ProjectQueries) -> NullDefault | None:
-    """Finds the constant that a part of a key has in each row without a value.
+    """Finds the constant that a part of a key gets in each row without a value.
 
     Args:
         part: A column of the model's result, or an expression over such columns.
 
     Returns:
-        None if the part has no such constant, or is never NULL without it.
+        The constant; None if the part has no such constant, or is never NULL without it.
     """
     if not isinstance(part, exp.Column):
         return _read_default(
@@ -128,10 +128,11 @@ def _choose_worst_reason(reasons: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class _NullReasons:
-    """The search through the queries of a project.
+    """A search for reasons through the queries of a project.
 
     Attributes:
-        reads_tests: a query anywhere that tests a column for NULL is a reason; all are rendered.
+        reads_tests: if any query tests a column for NULL, that is a reason; all queries are
+            rendered.
     """
 
     project: ProjectQueries
@@ -155,7 +156,7 @@ class _NullReasons:
             return NEVER
         if isinstance(node, exp.Column):
             return self._find_in_column(select, node, depth)
-        # The parser makes TryCast of Spark's plain CAST, too; only `safe` means TRY_CAST.
+        # The parser also makes TryCast of Spark's plain CAST; only `safe` means TRY_CAST.
         if isinstance(node, exp.TryCast) and node.args.get("safe"):
             return "TRY_CAST gives NULL for what it cannot read"
         if isinstance(node, exp.Coalesce):
@@ -224,7 +225,7 @@ class _NullReasons:
         return self._find_test(table, name)
 
     def _find_test(self, table: str, name: str) -> str:
-        """The reason if another query of the project tests the column for NULL; else UNKNOWN."""
+        """Returns a reason if another query tests the column for NULL, else UNKNOWN."""
         for model in self.project.models.values() if self.reads_tests else ():
             query = self.project.queries.query_of(model)
             tables = query.rendered_tree.find_all(exp.Table) if query is not None else ()
@@ -237,7 +238,7 @@ class _NullReasons:
 
 
 def _tests_null(select: ScopedSelect, table: str, name: str) -> bool:
-    """Whether a SELECT tests a table's column for NULL, and not because an outer join adds it."""
+    """Whether a SELECT tests a table's column for NULL, and no outer join adds that column."""
     for test in select.node.find_all(exp.Coalesce, exp.Is):
         column = test.this
         while isinstance(column, exp.Cast | exp.Trim | exp.Upper | exp.Lower | exp.Paren):
@@ -252,7 +253,7 @@ def _tests_null(select: ScopedSelect, table: str, name: str) -> bool:
 
 
 def list_filled_columns(condition: exp.Expr) -> Iterator[exp.Column]:
-    """The columns that are not NULL in a row for which a condition is true."""
+    """Yields the columns that are not NULL in a row for which a condition is true."""
     test = condition.unnest()
     if isinstance(test, exp.Not):
         test = test.this.unnest()

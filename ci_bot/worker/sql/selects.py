@@ -1,9 +1,10 @@
-"""The SELECTs of a query as rules ask for them: what each reads, joins, demands and returns.
+"""The SELECTs of a query for rules: the parts that each reads, joins, requires and returns.
 
 SQLGlot's scopes find the tables and queries that names mean. Rules need the nodes of the tree, for
-texts and positions, and the blocks of `equivalence` have none; so this module, and no other, reads
-scopes. It adds what they leave open: names in other letters, the columns of a set operation by
-their places, lists of aliases, joins in brackets, and what an outer join leaves of a condition.
+texts and positions, but the blocks of `equivalence` have none. So this module reads scopes, and no
+other module does. It adds what scopes leave out: names in other letters, the columns of a set
+operation by their places, lists of aliases, joins in brackets, and the conditions that still hold
+after an outer join.
 """
 
 from __future__ import annotations
@@ -27,19 +28,20 @@ from ci_bot.worker.sql.joins import (
 )
 from ci_bot.worker.sqlmesh_compat import FROM
 
-# A column of a table, as catalog.db.name; the table is empty if it is unknown.
+# A column of a table, whose name is catalog.db.name; the table is empty if it is unknown.
 ColumnOrigin = tuple[str, str]
-# A value is followed through at most so many queries.
+# A value is followed through at most this many queries.
 _MOST_LEVELS = 40
 
 
 class ScopedQuery:
-    """A query whose names are resolved; also VALUES, and a call that makes rows.
+    """A query whose names are resolved; also VALUES, and a call that generates rows.
 
-    Without a scope it is not known: then it is false, and nothing is listed.
+    Without a scope the query is not known: then it is false, and it lists nothing.
 
     Attributes:
-        names: how its reader calls the columns, in lower case; empty if as they call themselves.
+        names: the names by which its reader calls the columns, in lower case; empty if they keep
+            their own.
     """
 
     def __init__(self, scope: Scope | None, names: Sequence[str], known: _KnownQueries) -> None:
@@ -89,9 +91,9 @@ class ScopedQuery:
 
     @cached_property
     def branches(self) -> tuple[ScopedSelect, ...]:
-        """The SELECTs whose rows the result has: one, or those of a UNION.
+        """The SELECTs whose rows are in the result: one, or those of a UNION.
 
-        An EXCEPT has rows of its left side only.
+        An EXCEPT only has rows of its left side.
         """
         if self._scope is None:
             return ()
@@ -108,7 +110,7 @@ class ScopedQuery:
         return self.branches[0] if len(self.branches) == 1 else None
 
     def find_origins(self, name: str) -> set[ColumnOrigin]:
-        """The columns of stored tables from which a result column is computed."""
+        """Finds the columns of stored tables from which a result column is computed."""
         name = name.lower()
         if name not in self._origins:
             found: set[ColumnOrigin] = set()
@@ -118,7 +120,7 @@ class ScopedQuery:
         return self._origins[name]
 
 
-# What a name after FROM means.
+# The meaning of a name after FROM.
 SelectSource = exp.Table | ScopedQuery
 
 
@@ -140,11 +142,11 @@ class ScopedSelect:
         """The result columns: the name in lower case, and the expression without its alias."""
         own: list[tuple[str, exp.Expr]] = []
         for item in self.node.expressions:
-            if isinstance(item, exp.Aliases):  # a call that makes several columns
+            if isinstance(item, exp.Aliases):  # a call that gives several columns
                 own += [(alias.name.lower(), item.this) for alias in item.expressions]
             else:
                 own.append((item.alias_or_name.lower(), item.unalias()))
-        # Behind a star, nobody knows the place of a column.
+        # After a star, the place of a column is not known.
         given = () if any(item.is_star for _, item in own) else self._names
         names = [*given, *(name for name, _ in own[len(given) :])]
         return tuple(zip(names, (item for _, item in own), strict=False))
@@ -155,26 +157,26 @@ class ScopedSelect:
         return tuple(name for name, _ in self.results)
 
     def find_result(self, name: str) -> exp.Expr | None:
-        """The expression of a result column, without its alias; None if there is none."""
+        """Returns the expression of a result column, without its alias; None if there is none."""
         wanted = name.lower()
         return next((item for known, item in self.results if known == wanted), None)
 
     @cached_property
     def start(self) -> exp.Expr | None:
-        """The first source."""
+        """The first source; None without FROM."""
         from_ = self.node.args.get(FROM)
         return enter_brackets(from_.this) if from_ is not None else None
 
     @cached_property
     def _outer_joins(self) -> list[exp.Join]:
-        """The joins behind the first source, without those in the brackets of another one."""
+        """The joins after the first source, without those in the brackets of another source."""
         from_ = self.node.args.get(FROM)
         nested = list_joins_in_brackets(from_.this) if from_ is not None else []
         return [*nested, *(self.node.args.get("joins") or ())]
 
     @cached_property
     def joins(self) -> tuple[ScopedJoin, ...]:
-        """The joins in their order, those in brackets, too."""
+        """The joins in their order, also those in brackets."""
         return tuple(iterate_joins(self._outer_joins))
 
     @property
@@ -183,22 +185,22 @@ class ScopedSelect:
         return list(self.node.args.get("laterals") or ())
 
     def list_row_parts(self) -> list[RowParts]:
-        """What rows are made of before WHERE; after a FULL JOIN, one of several kinds."""
+        """Lists the parts of a row before WHERE; a FULL JOIN gives several kinds of rows."""
         return list_row_parts(self.start, self._outer_joins) if self.start is not None else []
 
     def list_conditions(self) -> list[exp.Expr]:
-        """The conditions that are true for each row of the result, split at AND."""
+        """Lists the conditions that are true for each row of the result, split at AND."""
         rows = self.list_row_parts()
         joined = rows[0].conditions if len(rows) == 1 else ()
         return [*joined, *self.list_clause_conditions("where", "having", "qualify")]
 
     def list_clause_conditions(self, *clauses: str) -> list[exp.Expr]:
-        """The conditions of WHERE and the like, split at AND."""
+        """Lists the conditions of WHERE and similar clauses, split at AND."""
         held = [self.node.args.get(clause) for clause in clauses]
         return [part for one in held if one is not None for part in split_conditions(one.this)]
 
     def find_outer_join(self, alias: str) -> str:
-        """The outer join that keeps rows without a match in a source; empty if there is none."""
+        """Finds the outer join that may leave a source without a match; empty if none does."""
         if self.start is None:
             return ""
         first = {self.start.alias_or_name.lower()}
@@ -213,7 +215,7 @@ class ScopedSelect:
         )
 
     def list_group_keys(self) -> list[exp.Expr]:
-        """The keys of GROUP BY; for a position or the name of a result, its expression."""
+        """Lists the keys of GROUP BY; for a position or the name of a result, its expression."""
         group = self.node.args.get("group")
         if group is None:
             return []
@@ -234,7 +236,7 @@ class ScopedSelect:
 
     @cached_property
     def sources(self) -> dict[str, SelectSource]:
-        """What FROM, joins and LATERAL VIEW name, by alias in lower case."""
+        """The sources that FROM, joins and LATERAL VIEW name, by alias in lower case."""
         found: dict[str, SelectSource] = {}
         for alias, node in self._scope.references:
             source = self._read_source(alias)
@@ -250,14 +252,14 @@ class ScopedSelect:
     def _read_source(self, alias: str) -> exp.Table | Scope | None:
         source = self._scope.sources.get(alias)
         if isinstance(source, exp.Table) and not source.db:
-            # SQLGlot compares the names of CTEs as they are spelled.
+            # SQLGlot compares the names of CTEs with their capital letters.
             ctes = {name.lower(): cte for name, cte in self._scope.cte_sources.items()}
             return ctes.get(source.name.lower(), source)
         return source
 
     @cached_property
     def pivoted(self) -> frozenset[str]:
-        """The sources behind which a PIVOT makes other rows and columns."""
+        """The sources with a PIVOT, which makes other rows and columns of them."""
         every = self._scope.references
         return frozenset(alias.lower() for alias, node in every if node.args.get("pivots"))
 
@@ -268,12 +270,12 @@ class ScopedSelect:
         return {alias: source for alias, source in self.sources.items() if alias not in asked}
 
     def find_table(self, alias: str) -> exp.Table | None:
-        """The stored table that an alias means; None for a query."""
+        """Finds the stored table that an alias means; None for a query."""
         source = self.sources.get(alias.lower())
         return source if isinstance(source, exp.Table) else None
 
     def find_source(self, column: exp.Column) -> SelectSource | None:
-        """The source of a column; None if unknown. A subquery may read those around it."""
+        """Finds the source of a column; None if unknown. A subquery may read sources around it."""
         if not column.table:
             return None if self.pivoted else self._find_unqualified_source(column.name.lower())
         alias = column.table.lower()
@@ -289,7 +291,7 @@ class ScopedSelect:
         return named or (others[0] if len(others) == 1 else None)
 
     def iterate_selects_around(self) -> Iterator[ScopedSelect]:
-        """The SELECTs whose sources a subquery may read, too."""
+        """Yields the SELECTs whose sources a subquery may also read."""
         scope = self._scope
         while scope.can_be_correlated and scope.parent is not None:
             scope = scope.parent
@@ -297,22 +299,22 @@ class ScopedSelect:
                 yield self._known.find_select(scope)
 
     def find_nested(self, query: exp.Expr) -> ScopedQuery:
-        """A subquery, such as the list of IN."""
+        """Returns a subquery, such as the list of IN."""
         wanted = query.unnest()
         below = (one for one in self._scope.traverse() if one.expression is wanted)
         return self._known.find_query(next(below, None))
 
     def find_all(self, *types: Any) -> Iterator[Any]:
-        """The nodes of some types of the SELECT itself, without those of subqueries."""
+        """Yields the nodes of some types in the SELECT itself, without those of subqueries."""
         return self._scope.find_all(*types)
 
     @property
     def columns(self) -> list[exp.Column]:
-        """The columns that are read from the sources, by subqueries, too."""
+        """The columns that are read from the sources, also by subqueries."""
         return self._scope.columns
 
     def find_result_origins(self, name: str) -> set[ColumnOrigin]:
-        """The columns of stored tables from which a result column is computed."""
+        """Finds the columns of stored tables from which a result column is computed."""
         item = self.find_result(name)
         if item is not None:
             return self.find_origins(item)
@@ -324,10 +326,10 @@ class ScopedSelect:
         return found
 
     def find_origins(self, node: exp.Expr) -> set[ColumnOrigin]:
-        """The columns of stored tables from which a value is computed.
+        """Finds the columns of stored tables from which a value is computed.
 
-        CTEs and subqueries are followed to the tables below. What a subquery only compares is no
-        part of its value.
+        CTEs and subqueries are followed to the tables below. Columns that a subquery only compares
+        are not part of its value.
         """
         found: set[ColumnOrigin] = set()
         for column in node.find_all(exp.Column):
@@ -353,7 +355,7 @@ class ScopedSelect:
         return source.find_origins(name)
 
     def _trace_pivots(self, name: str) -> set[ColumnOrigin]:
-        """What a column behind a PIVOT is made of: perhaps all that the PIVOT computes with."""
+        """Finds the origins of a column after a PIVOT: perhaps all that the PIVOT reads."""
         found: set[ColumnOrigin] = set()
         for alias, node in self._scope.references:
             pivots, source = node.args.get("pivots") or (), self._read_source(alias)
@@ -371,7 +373,7 @@ class ScopedSelect:
 
 
 class _KnownQueries:
-    """The queries of one tree, each once: many SELECTs may read one CTE."""
+    """The queries of one tree, each only once, because many SELECTs may read one CTE."""
 
     def __init__(self) -> None:
         self._queries: dict[tuple[Scope | None, tuple[str, ...]], ScopedQuery] = {}
@@ -401,7 +403,7 @@ class _KnownQueries:
 
 
 def read_selects(query: exp.Expr | None) -> ScopedQuery:
-    """Resolves the names of a query; of none, or one of unknown form, nothing is known."""
+    """Resolves the names of a query; if it is None or of an unknown form, nothing is known."""
     scope = None
     if isinstance(query, exp.Query):
         try:
@@ -412,12 +414,12 @@ def read_selects(query: exp.Expr | None) -> ScopedQuery:
 
 
 def table_name(table: exp.Table) -> str:
-    """The table as catalog.db.name, in lower case, without quotes and alias."""
+    """Returns the table as catalog.db.name, in lower case, without quotes and alias."""
     return ".".join(part.name.lower() for part in table.parts)
 
 
 def _makes_rows(source: SelectSource) -> TypeGuard[ScopedQuery]:
-    """Whether a source is no stored table and no query: VALUES, or a call."""
+    """Whether a source is neither a stored table nor a query: VALUES, or a call."""
     return isinstance(source, ScopedQuery) and not source.branches
 
 

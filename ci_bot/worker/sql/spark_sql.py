@@ -1,15 +1,13 @@
-"""Spark's SQL where the parser's tree is not enough: the precedence of operators, and functions
-with more than a plain value.
+"""Spark's SQL if the parser's tree is not enough: precedence of operators, and special functions.
 
-SQLMesh sends the rendering of SQLGlot's tree, which has no brackets but those of the file. Where
-SQLGlot gives an operator another precedence than Spark's grammar (`SqlBaseParser.g4`), its tree is
-not what Spark computes: SQLGlot reads `a + b % 2` as `(a + b) % 2`. Here such a tree is put right,
-or told as a gap. `tests/integration/test_spark_precedence.py` compares this with Spark's parser.
-
-Functions with more than a plain value are random ones, ones that depend on the order of rows, and
-ones that make rows. An operation in none of these lists, and unknown to the parser, is not
-understood. `tests/integration/test_same_result_on_spark.py` compares the lists with Spark's own
-facts about its functions.
+SQLMesh sends the rendering of SQLGlot's tree, which only has the brackets of the file. If SQLGlot
+gives an operator another precedence than Spark's grammar (`SqlBaseParser.g4`), its tree is not what
+Spark computes: SQLGlot reads `a + b % 2` as `(a + b) % 2`. This module corrects such a tree, or
+reports a gap. `tests/integration/test_spark_precedence.py` compares this with Spark's parser.
+Special functions are random ones, those that depend on the order of rows, and those that generate
+rows. An operation that is in none of these lists, and unknown to the parser, is not understood.
+`tests/integration/test_same_result_on_spark.py` compares the lists with Spark's own facts about its
+functions.
 """
 
 from __future__ import annotations
@@ -23,11 +21,11 @@ from sqlglot import exp
 
 from ci_bot.worker.sqlmesh_compat import WITH, find_known_classes_of_sqlglot
 
-# How tightly Spark binds what is written without brackets, from the loosest.
+# How tightly Spark binds operators without brackets, from the loosest.
 _OR, _AND, _NOT, _PREDICATE, _COMPARISON = range(5)
 _BIT_OR, _BIT_XOR, _BIT_AND, _SUM, _PRODUCT, _SIGN, _WHOLE = range(5, 12)
 
-# Operators between two values: each takes its left side first.
+# Operators between two values: each of them groups from left to right.
 _VALUES: dict[type, int] = {
     exp.EQ: _COMPARISON,
     exp.NEQ: _COMPARISON,
@@ -47,16 +45,16 @@ _VALUES: dict[type, int] = {
     exp.Mod: _PRODUCT,
 }
 _CONNECTORS: dict[type, int] = {exp.And: _AND, exp.Or: _OR}
-# What stands behind one value and says yes or no; a second one cannot follow. SQLGlot writes `<=>`
+# Tests that follow a value and give true or false; a second one cannot follow. SQLGlot writes `<=>`
 # as IS NOT DISTINCT FROM, which is one of them.
 _PREDICATES = find_known_classes_of_sqlglot(
     "Between Escape Glob ILike In Is Like NullSafeEQ NullSafeNEQ RegexpLike"
 )
 _SIGNS: tuple[type, ...] = (exp.Neg, exp.BitwiseNot)
 _COMPARED_AS_NULL_SAFE = find_known_classes_of_sqlglot("NullSafeEQ NullSafeNEQ")
-# What is closed by itself, or stands where brackets or commas close it.
+# Expressions that have their own end, or that brackets or commas end.
 _CLOSED: tuple[type, ...] = (exp.Dot, exp.Collate, exp.Kwarg, exp.PropertyEQ, exp.Func)
-# The operand of these is written right before something that binds tightest.
+# The operand of these is directly before a part that binds most tightly.
 _TIGHT: tuple[type, ...] = (exp.Bracket, exp.Collate, exp.Dot)
 
 _SETS: dict[type, int] = {exp.Union: 0, exp.Except: 0, exp.Intersect: 1}
@@ -64,11 +62,11 @@ _END_OF_SET = (WITH, "order", "limit", "offset")
 
 
 def is_spark_dialect(name: str) -> bool:
-    """Whether a dialect, perhaps with settings behind a comma, or an engine is Spark's."""
+    """Whether a name is Spark's dialect, perhaps with settings after a comma, or Spark's engine."""
     return name.partition(",")[0].strip().lower() in {"spark", "spark2", "databricks"}
 
 
-# The frame of a window that is ordered and has none.
+# The frame of a window that has an order and no frame.
 UP_TO_PEERS = "RANGE UNBOUNDED PRECEDING CURRENT ROW"
 _UP_TO_ROW = "ROWS UNBOUNDED PRECEDING CURRENT ROW"
 _ONLY_FRAMES: dict[type, str] = {
@@ -85,8 +83,10 @@ _FRAME = ("kind", "start", "start_side", "end", "end_side", "exclude")
 
 
 def find_only_frame(function: exp.Expr) -> str | None:
-    """The one frame that Spark takes for a window function, as `spell_frame` does; empty if it
-    takes none, and None if it takes any. It refuses the function with another one.
+    """Returns the only frame that Spark accepts for a window function, spelled as by `spell_frame`.
+
+    Empty if Spark accepts no frame, and None if it accepts any. Spark refuses the function with
+    another frame.
     """
     while isinstance(function, exp.IgnoreNulls | exp.RespectNulls):
         function = function.this
@@ -94,7 +94,7 @@ def find_only_frame(function: exp.Expr) -> str | None:
 
 
 def spell_frame(frame: exp.Expr) -> str:
-    """The words of a frame, which ends at the current row if it does not say where."""
+    """Returns the words of a frame, which ends at the current row if it names no end."""
     given = [*map(frame.args.get, _FRAME), *([] if frame.args.get("end") else ["CURRENT ROW"])]
     words = [str(one) for one in given if one and not isinstance(one, exp.Expression)]
     return " ".join(words).upper()
@@ -105,8 +105,8 @@ class SparkReading:
     """A query as Spark reads it.
 
     Attributes:
-        tree: the query that was given, where Spark reads the same; a copy where it does not.
-        gaps: what Spark may read otherwise and is left as it was, in words.
+        tree: the given query if Spark reads the same; otherwise a copy.
+        gaps: parts that Spark may read in another way, and that were not corrected, in words.
     """
 
     tree: exp.Expr
@@ -114,7 +114,7 @@ class SparkReading:
 
 
 def read_as_spark(tree: exp.Expr) -> SparkReading:
-    """The tree that Spark makes of the text of `tree`."""
+    """Returns the tree that Spark makes of the text of `tree`."""
     if not any(_reads_differently(node) for node in _walk_tree(tree)):
         return SparkReading(tree)
     copied = _put_sets_right(tree.copy())
@@ -134,7 +134,7 @@ def _walk_tree(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _binding_level(node: exp.Expr) -> int:
-    """How tightly the text of a node holds together."""
+    """Returns how tightly the text of a node holds together."""
     kind = type(node)
     if kind in _VALUES:
         return _VALUES[kind]
@@ -148,7 +148,7 @@ def _binding_level(node: exp.Expr) -> int:
 
 
 def _reads_differently(node: exp.Expr) -> bool:
-    """Whether Spark may read the operands of a node otherwise than they stand in the tree."""
+    """Whether Spark may read the operands of a node in another way than the tree."""
     kind: Any = type(node)
     check = _make_operator_check(kind)
     return check is not None and check(node)
@@ -174,7 +174,7 @@ def _make_operator_check(kind: Any) -> Callable[[Any], bool] | None:
     ):
         if issubclass(kind, kinds):
             return check
-    # Nobody knows how tightly another operator binds.
+    # It is not known how tightly another operator binds.
     is_operator = issubclass(kind, exp.Binary) and not issubclass(kind, _CLOSED)
     return (lambda node: True) if is_operator else None
 
@@ -190,11 +190,11 @@ def _differs_as_connector(node: exp.Expr) -> bool:
 
 
 def _differs_as_predicate(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Escape):  # the end of the LIKE that is its operand
+    if isinstance(node, exp.Escape):  # it ends the LIKE that is its operand
         return not isinstance(node.this, _PREDICATES) or _binding_level(node.expression) < _WHOLE
     if isinstance(node, exp.Is) and not isinstance(node.expression, exp.Null | exp.Boolean):
         return True
-    # Versions of SQLGlot that write `<=>` give it the place of a comparison.
+    # Versions of SQLGlot that write `<=>` give it the precedence of a comparison.
     least = _BIT_OR if isinstance(node, _COMPARED_AS_NULL_SAFE) else _COMPARISON
     operands = [node.this, *(node.args.get(name) for name in ("expression", "low", "high"))]
     return any(isinstance(one, exp.Expression) and _binding_level(one) < least for one in operands)
@@ -211,7 +211,7 @@ def _differs_as_set(node: exp.Expr) -> bool:
 
 
 def _is_comma_before_outer(join: exp.Join) -> bool:
-    """Whether a comma stands for this join: Spark puts it behind all joins that follow."""
+    """Whether a join is written as a comma: Spark puts it after all joins that follow."""
     if any(value for name, value in join.args.items() if name != "this"):
         return False
     later = list(join.parent.args.get("joins") or ()) if join.parent is not None else []
@@ -228,14 +228,14 @@ def _describe_gap(node: exp.Expr) -> str:
 
 
 def _put_operators_right(node: exp.Expr, tree: exp.Expr) -> exp.Expr:
-    """`tree` with the operators around `node` as Spark reads them; as it was where it cannot."""
+    """Returns `tree` with the operators around `node` as Spark reads them, or unchanged."""
     root = node
     while root.parent is not None and type(root.parent) in _VALUES:
         root = root.parent
     items = list(_flatten_operators(root, _VALUES))
     if any(_binding_level(item) < _SIGN for item in items[::2]):
         return tree
-    for above in _iterate_ancestors(root):  # worked out from another tree
+    for above in _iterate_ancestors(root):  # they were computed from another tree
         above._type = None
     place = root.parent, root.arg_key, root.index
     built = _climb_operators(items, _COMPARISON, _VALUES)
@@ -243,7 +243,7 @@ def _put_operators_right(node: exp.Expr, tree: exp.Expr) -> exp.Expr:
 
 
 def _flatten_operators(node: exp.Expr, levels: Mapping[type, int]) -> Iterator[exp.Expr]:
-    """Operands and operators as they follow each other in the text."""
+    """Yields operands and operators in the order of the text."""
     if type(node) not in levels:
         yield node
         return
@@ -253,7 +253,7 @@ def _flatten_operators(node: exp.Expr, levels: Mapping[type, int]) -> Iterator[e
 
 
 def _climb_operators(items: list[exp.Expr], least: int, levels: Mapping[type, int]) -> exp.Expr:
-    """The tree of `items` from the first on, by Spark's levels; takes away what it has used."""
+    """Builds the tree of `items` by Spark's levels, from the first; removes those it used."""
     found = items.pop(0)
     while items and levels[type(items[0])] >= least:
         operator = items.pop(0)
@@ -271,7 +271,7 @@ def _iterate_ancestors(node: exp.Expr | None) -> Iterator[exp.Expr]:
 
 
 def _put_sets_right(tree: exp.Expr) -> exp.Expr:
-    """`tree` with INTERSECT before UNION and EXCEPT."""
+    """Returns `tree` with INTERSECT before UNION and EXCEPT."""
     roots = [
         node
         for node in _walk_tree(tree)
@@ -304,7 +304,7 @@ def _put_in_place(built: exp.Expr, place: tuple[Any, Any, Any], tree: exp.Expr) 
     return tree
 
 
-# Another value at each evaluation, or the answer of an AI model.
+# Functions with another value at each evaluation, or with the answer of an AI model.
 _DRAWN = find_known_classes_of_sqlglot(
     """
 AIAgg AIClassify AIEmbed AIForecast AIGenerate AISimilarity AISummarizeAgg GenerateBool
@@ -312,7 +312,7 @@ GenerateDouble GenerateEmbedding GenerateInt GenerateTable GenerateText Generato
 Normal Rand Randn Randstr Seq1 Seq2 Seq4 Seq8 Uniform Uuid Zipf
 """
 )
-# A value that depends on the first row, if the order has ties or there is no order.
+# Functions whose value depends on the first row, if the order has ties or there is no order.
 _ORDERED = find_known_classes_of_sqlglot(
     """
 AnyValue ApproxPercentileAccumulate ApproxPercentileCombine ApproxQuantile ApproxQuantiles
@@ -389,9 +389,9 @@ _PLAIN: tuple[type, ...] = (
 )
 
 
-# They make a structure. Its fields take the names of the columns inside.
+# They make a structure, whose fields take the names of the columns inside.
 _STRUCTURES = find_known_classes_of_sqlglot("ArraysZip Struct Tuple")
-# There a row in brackets is compared or listed, and its fields have no names.
+# In these a row in brackets is compared or listed, and its fields have no names.
 _WITHOUT_FIELDS = find_known_classes_of_sqlglot("Cube Group GroupingSets In Rollup Values")
 
 
@@ -421,7 +421,7 @@ def is_known(node: exp.Expr) -> bool:
 
 
 def depends_on_order(node: exp.Expr) -> bool:
-    """Whether the value may change if rows come in another order."""
+    """Whether the value may change if the order of rows changes."""
     return isinstance(node, _ORDERED)
 
 

@@ -1,4 +1,4 @@
-"""What a statement does beside its query: what it reads, writes, moves, drops and sets."""
+"""The effects of a statement: what it reads, writes, moves, drops and sets beside its query."""
 
 from __future__ import annotations
 

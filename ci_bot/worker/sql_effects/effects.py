@@ -1,5 +1,6 @@
-"""The effect of one SQL statement: an action and its target; and of CREATE, DROP and ALTER, which
-objects come, go or become others.
+"""The effect of one SQL statement: an action and its target.
+
+For CREATE, DROP and ALTER also the objects that they create, remove or change.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Action = Literal[
     "replaces",
     "alters",
     "drops",
-    "moves",  # files, to another directory: their other users do not find them any more
+    "moves",  # files, to another directory: their other users no longer find them
     "directs",  # changes the table or directory that names in later statements mean
     "sets",  # a setting of the session that changes the values of queries
     "fails",  # the engine refuses it, so nothing is built
@@ -60,7 +61,7 @@ class SqlEffect:
 
     @property
     def described_effect(self) -> str:
-        """The effect without its target: kind, and detail if there is one."""
+        """The effect without its target: its kind, and its detail if there is one."""
         return f"{self.kind}: {self.detail[:300]}" if self.detail else self.kind
 
 
@@ -75,12 +76,12 @@ class OwnObjects:
 
     Attributes:
         environment: its name, for messages.
-        catalog: the catalog of a name that has none.
+        catalog: the catalog of a name without one.
         schemas: (catalog, schema) of schemas that hold only this environment's views.
         objects: tables and views, with catalog and schema.
         described: objects and schemas for which a statement may change only statistics, comments,
             properties and rights.
-        whose: finds the model that an object belongs to, if that is known; for messages.
+        whose: returns the model that an object belongs to, for messages; None if it is unknown.
     """
 
     environment: str
@@ -114,14 +115,17 @@ class OwnObjects:
         return (self.catalog, *target) if len(target) == _FULL - 1 else target
 
     def list_target_names(self, target: ObjectName | None) -> set[str | None]:
-        """Lists the names by which a person may know an object: its own, and its model's."""
+        """Lists the names that people may use for an object: its own, and its model's.
+
+        Without a target the only name is None.
+        """
         if target is None:
             return {None}
         model = self.whose(self.complete_name(target)[:_FULL])
         return {self._shorten_name(target), model} - {None}
 
     def describe_target(self, target: ObjectName) -> str:
-        """The name without the default catalog, and the model of the table if it is known."""
+        """Describes a target: its name without the default catalog, and its model if known."""
         name = self._shorten_name(target)
         model = self.whose(self.complete_name(target)[:_FULL])
         return f"`{name}` of {model}" if model and model != name else f"`{name}`"
@@ -134,7 +138,7 @@ class OwnObjects:
 # Programs inside SQL: functions that call Java, and queries that start a process.
 
 
-# Spark's built-in functions that call any static method of the JVM.
+# These built-in functions of Spark call any static method of the JVM.
 RUNS_JAVA = frozenset({"java_method", "reflect", "try_reflect"})
 
 
@@ -147,10 +151,10 @@ def list_code_effects(tree: exp.Expr) -> Iterator[SqlEffect]:
             yield SqlEffect("code", node.name.lower(), detail=node.sql())
 
 
-# Names of objects in a tree, in one form: lower case, no quotes, catalog first.
+# The names of objects in a tree have one form: lower case, no quotes, catalog first.
 
 
-# A macro that means the model's own table, in each environment.
+# The macro that means the model's own table, in each environment.
 THIS_MODEL: ObjectName = ("@this_model",)
 
 
@@ -182,7 +186,7 @@ def _join_name_parts(parts: list[exp.Expr]) -> ObjectName | None:
     return tuple(found) or None
 
 
-# Text that Spark reads in another way than sqlglot's parser.
+# Texts that Spark reads in another way than sqlglot's parser.
 
 
 # Spark replaces variables before it parses the text, also in literals and comments:
@@ -192,7 +196,7 @@ SPARK = frozenset({"spark", "spark2", "databricks", "hive"})
 
 
 def find_hidden_meaning(text: str, tokens: list[Token], dialect: str) -> str | None:
-    """Why the engine may read `text` in another way than this parser; None if it cannot."""
+    """Explains why the engine may read `text` differently than this parser; None if it cannot."""
     if dialect in SPARK and _VARIABLE.search(text):
         return "Spark replaces a variable, ${...}, in its text before it reads it"
     for token in tokens:
@@ -201,7 +205,7 @@ def find_hidden_meaning(text: str, tokens: list[Token], dialect: str) -> str | N
     return None
 
 
-# Clauses between CREATE and AS that are harmless: they lead nothing elsewhere.
+# Harmless clauses between CREATE and AS: they do not place files or data elsewhere.
 _PLAIN = frozenset(
     {
         "temporaryproperty", "globalproperty", "schemacommentproperty", "partitionedbyproperty",
@@ -230,7 +234,7 @@ _BASES = frozenset({"s3_base_location"})
 
 
 def find_unsafe_clause(tree: exp.Expr) -> str | None:
-    """Why a clause of a CREATE is unsafe: it leads the files elsewhere, or it is unknown.
+    """Explains why a clause of a CREATE is unsafe: it places the files elsewhere, or it is unknown.
 
     The first such clause counts; None if there is none.
     """
@@ -256,15 +260,19 @@ def find_unsafe_clause(tree: exp.Expr) -> str | None:
 
 
 def find_unsafe_format(name: str) -> str | None:
-    """Why a format's name is unsafe: SQLMesh does not quote it, so it must be one word."""
+    """Explains why a format's name is unsafe; None if it is safe.
+
+    SQLMesh does not quote the name, so it must be one word.
+    """
     return None if _WORD.match(name) else f"the format {name[:80]!r} is no plain word"
 
 
 def find_unsafe_property(key: str) -> str | None:
-    """Why a table property is unsafe: it leads elsewhere, or its name could be more than a name.
+    """Explains why a table property is unsafe; None if it is safe.
 
-    A property that sets the directory has one value for all versions of a model. SQLMesh separates
-    versions only by the names of their tables, so a build of one version would overwrite another.
+    It is unsafe if it leads to another place, or if its name could be more than a name. A property
+    that sets the directory has one value for all versions of a model. SQLMesh separates versions
+    only by the names of their tables, so a build of one version would overwrite another.
     """
     if key.lower() in _BASES:
         return None
@@ -314,7 +322,10 @@ def _makes_temporary_object(tree: exp.Expr) -> bool:
 
 
 def _read_temporary_object(tree: exp.Expr, kind: str, dialect: str) -> SqlEffect:
-    """INSERT into a temporary view over files writes the files; one over a query is read-only."""
+    """Reads the effect of a temporary object; one over a query is read-only.
+
+    INSERT into a temporary view over files writes the files.
+    """
     target = read_table_name(tree.this)
     query = tree.args.get("expression")
     over_query = query is not None and query.key in _QUERIES
@@ -324,7 +335,7 @@ def _read_temporary_object(tree: exp.Expr, kind: str, dialect: str) -> SqlEffect
 
 
 def _read_function_definition(tree: exp.Expr) -> SqlEffect:
-    """A function whose body is SQL is an expression; every other one is a program."""
+    """Reads CREATE FUNCTION: with a body in SQL it is an expression, otherwise a program."""
     body = tree.args.get("expression")
     kind = "CREATE TEMPORARY FUNCTION" if _makes_temporary_object(tree) else "CREATE FUNCTION"
     if body is None or body.key != "return" or find_unsafe_clause(tree) is not None:
@@ -383,7 +394,10 @@ def _list_action_effects(
 def _read_property_change_effect(
     action: exp.Expr, kind: str, target: ObjectName | None
 ) -> SqlEffect:
-    """Reads SET TBLPROPERTIES. LOCATION, SERDE and FILEFORMAT are other arguments of the node."""
+    """Reads the effect of SET TBLPROPERTIES.
+
+    LOCATION, SERDE and FILEFORMAT are other arguments of the node.
+    """
     others = {name for name, value in action.args.items() if value and name != "expressions"}
     lists = [item for item in action.expressions if item is not None]
     keys = [

@@ -1,5 +1,6 @@
-"""Whether a statement changes only the environment's own objects, whether it can change rows or
-values, and the words for its effects.
+"""The judgement of a statement: whose objects it changes, whether it can change rows, in words.
+
+A statement should only change the environment's own objects.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _DESCRIPTIONS = {
     "code": "loads or runs a program",
     "sets": "changes what queries give",
 }
-# The table in place of SQLMesh's own, if only a part of its statement is read.
+# The table that replaces SQLMesh's own, if only a part of its statement is read.
 PLACEHOLDER: ObjectName = ("__its_own__",)
 _RUNS_WHERE = "an object whose name is known only when it runs"
 
@@ -47,9 +48,9 @@ class RenderedStatement:
         model: fully qualified name of the model; None for statements of the project.
         source: its text in the project.
         text: the text that the engine gets; None if it cannot be rendered without the engine.
-        dialect: of the engine.
-        problem: why it cannot be rendered.
-        part: the text is only a part of a statement that SQLMesh makes.
+        dialect: the dialect of the engine.
+        problem: why it cannot be rendered; empty if it can.
+        part: whether the text is only a part of a statement that SQLMesh makes.
         literal: without a text, the effects of the literal SQL in the source. They count if no
             rendering has them, for example because a condition is true only on another day.
     """
@@ -78,7 +79,7 @@ class JudgedEffect:
     """An effect of a statement that a reader should check.
 
     Attributes:
-        environment: the statement was rendered for it.
+        environment: the name of the environment for which the statement was rendered.
         description: the effect in words, the end of a sentence.
         in_prod: prod's version of the project has the same statement, so this change does not add
             it.
@@ -114,7 +115,10 @@ def judge_statements(
 
 
 def list_effect_keys(statements: Iterable[RenderedStatement], own: OwnObjects) -> set[EffectKey]:
-    """Lists action, kind, detail and each name of the target, of all effects of the statements."""
+    """Lists the keys of all effects of the statements: action, kind, detail, and a target's name.
+
+    An effect has one key for each name of its target.
+    """
     return {
         (effect.action, effect.kind, effect.detail, name)
         for statement in statements
@@ -158,7 +162,7 @@ def make_effect_key(item: JudgedEffect) -> tuple[str, str]:
 def weigh_effect(
     effect: SqlEffect, own: OwnObjects, temporary: Container[ObjectName | None] = ()
 ) -> Severity | None:
-    """The severity of a new effect; None if it is harmless.
+    """Weighs a new effect: returns its severity, or None if it is harmless.
 
     Args:
         temporary: views of the session that earlier statements have made.
@@ -170,7 +174,7 @@ def weigh_effect(
     if effect.action == "sets":
         return "high"
     if effect.action == "drops" and effect.target in temporary:
-        return None  # a temporary view hides every other one of its name
+        return None  # a temporary view hides any other view of its name
     if not own.is_own_target(effect):
         return "blocker"
     return None if effect.action in ("describes", "directs") else "high"
@@ -199,19 +203,19 @@ _JINJA_BLOCK = re.compile(
 _SETS_VARIABLE = re.compile(r"^\s*SET\s+VAR(?:IABLE)?\b", re.IGNORECASE)
 _PLACEHOLDER = "__this_model"
 _QUERIES = ("SELECT", "UNION", "INTERSECT", "EXCEPT", "SUBQUERY", "VALUES")
-# They only read, or change where data is kept. Views, functions and variables of the session do not
-# belong here: a later query may read them.
+# Statements that only read, or change where data are kept. Views, functions and variables of the
+# session are not in this list, because a later query may read them.
 _READ_ONLY = frozenset(
     (*_QUERIES, "SHOW", "DESCRIBE", "REFRESH", "CACHE", "UNCACHE", "SEMICOLON", "SET", "nothing")
 )
-# Spark lists the partitions of a table again, so rows may come or go.
+# Spark lists the partitions of a table again, so rows may be added or removed.
 _FINDS_ROWS = ("MSCK", "RECOVER")
 # It removes files that no current version of the table reads.
 _KEEPS_ROWS = frozenset({"VACUUM"})
 
 
 def do_statements_change_rows(before: Sequence[str], after: Sequence[str], dialect: str) -> bool:
-    """Whether the difference of two lists of statements can change rows or values."""
+    """Whether the difference between two lists of statements can change rows or values."""
     old, new = Counter(before), Counter(after)
     differing = [*(old - new), *(new - old)]
     if differing or list(before) == list(after):
@@ -223,7 +227,8 @@ def do_statements_change_rows(before: Sequence[str], after: Sequence[str], diale
 def can_statement_change_rows(text: str, dialect: str) -> bool:
     """Whether a statement, as its file has it, can change rows or values.
 
-    A statement that cannot be read may. Statistics, comments, properties, rights and caches cannot.
+    A statement that cannot be read may change them. Statistics, comments, properties, rights and
+    caches cannot.
     """
     text = _THIS_MODEL.sub(_PLACEHOLDER, _JINJA_BLOCK.sub(r"\1", text))
     if _SETS_VARIABLE.match(text):
@@ -236,13 +241,13 @@ def can_statement_change_rows(text: str, dialect: str) -> bool:
 
 
 def _split_if_macro(text: str, dialect: str) -> Iterable[str]:
-    """The statements that SQLMesh's `@IF` chooses from; for any other text, the text itself."""
+    """Splits SQLMesh's `@IF` into the statements that it chooses from; other texts stay whole."""
     if "@" not in text:
         return [text]
     with silence_worker_log("sqlglot"):
         try:
             trees = d.parse(text, default_dialect=dialect)
-        except Exception:  # the text that cannot be parsed is judged whole, as unknown
+        except Exception:  # a text that cannot be parsed is judged whole, as unknown
             return [text]
     function = trees[0].this if len(trees) == 1 and isinstance(trees[0], d.MacroFunc) else None
     if not isinstance(function, exp.Anonymous) or function.name.upper() != "IF":

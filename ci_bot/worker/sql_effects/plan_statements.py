@@ -75,7 +75,7 @@ def check_statement_effects_of_plan(
 ) -> None:
     """Refuses a plan with a new statement that writes elsewhere, loads code or cannot be judged.
 
-    A statement that prod's version of the project executes already is not new.
+    A statement that prod's version of the project already executes is not new.
 
     Raises:
         RequestRefused: names the first such statement with its model, slot, kind and target.
@@ -105,7 +105,7 @@ def check_statement_effects_of_plan(
 def _judge_node_statements(
     node: Node, old: Node | None, where: Sequence[StatementRenderSite]
 ) -> list[JudgedEffect]:
-    """Judges one model or audit.
+    """Judges the statements of one model or audit.
 
     A query does not contain the environment's name, so it is rendered for one environment only.
     """
@@ -140,10 +140,10 @@ def _judge_new_statements(
     own: Callable[[StatementRenderSite], OwnObjects],
     where: Sequence[StatementRenderSite],
 ) -> list[JudgedEffect]:
-    """Judges the statements of `now` for each environment; an effect in two is reported once.
+    """Judges the statements of `now` for each environment; an effect in several is reported once.
 
-    Own objects, and prod's statements, `then`, are listed only if there is an effect: a project can
-    have thousands of models, and most have no statements.
+    Own objects, and the statements of prod (`then`), are listed only if there is an effect: a
+    project can have thousands of models, and most have no statements.
     """
     found: list[JudgedEffect] = []
     literal: list[RenderedStatement] = []
@@ -178,11 +178,11 @@ def _split_off_literals(
 def _mark_effects_of_prod(
     items: Iterable[JudgedEffect], known: Callable[[], set[tuple[str, str]]]
 ) -> list[JudgedEffect]:
-    """Marks each effect that prod's version of the project has already."""
+    """Marks each effect that prod's version of the project already has."""
     found = list(items)
     try:
         before = known() if found else set()
-    except SqlglotError:  # an older version of SQLMesh stored what this one cannot parse
+    except SqlglotError:  # an older SQLMesh stored text that this one cannot parse
         before = set()
     return [replace(item, in_prod=make_effect_key(item) in before) for item in found]
 
@@ -205,7 +205,7 @@ def _list_prod_literals(
 
 
 def _merge_equal_effects(found: Iterable[JudgedEffect]) -> list[JudgedEffect]:
-    """Keeps the same effect of the same statement once, however often it is rendered."""
+    """Keeps each effect of a statement once, even if the statement is rendered several times."""
     kept: dict[Any, JudgedEffect] = {}
     for item in found:
         effect = item.effect

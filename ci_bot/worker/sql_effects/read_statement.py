@@ -1,4 +1,4 @@
-"""From the text of a statement, as the engine gets it, to its effects.
+"""Reads the effects of a statement from its text, as the engine gets it.
 
 The text is parsed. A statement that cannot be parsed, or that is none of the kinds below, is
 unknown. Inside a known kind, also inside a query, every nested statement and every call of a
@@ -40,7 +40,7 @@ _QUERIES = frozenset(
 )
 _MACROS = ("macro", "jinja")
 _SESSION = frozenset({"uncache", "declare", "semicolon"})
-# Nodes that have an effect of their own, anywhere in a tree.
+# Nodes that have an effect of their own, in any part of a tree.
 _ACTING_NODES = frozenset(
     {
         "insert", "update", "delete", "merge", "create", "drop", "alter", "truncatetable",
@@ -48,8 +48,8 @@ _ACTING_NODES = frozenset(
         "attach", "detach", "install", "export", "into", "execute", "pragma", "analyze",
     }
 )  # fmt: skip
-# The first words of such nodes, and those of the readers below. A query that contains none of them
-# only reads.
+# The first words of such nodes, and the words of the readers below. A query with none of these
+# words only reads.
 ACTING_WORDS = frozenset(
     (_ACTING_NODES - {"truncatetable", "loaddata", "command"})
     | {"truncate", "load", "call", "exec", "refresh", "cache", "uncache", "declare"}
@@ -61,7 +61,7 @@ def list_statement_effects(text: str, dialect: str) -> tuple[SqlEffect, ...]:
     """Lists the effects of the statements in `text`; at least one.
 
     Args:
-        text: as the engine gets it: macros and Jinja are rendered.
+        text: the text that the engine gets, with macros and Jinja rendered.
         dialect: sqlglot's name of the engine's dialect.
     """
     with silence_worker_log("sqlglot"):
@@ -71,7 +71,7 @@ def list_statement_effects(text: str, dialect: str) -> tuple[SqlEffect, ...]:
             if why is not None:
                 return (make_unknown_effect("statement", why),)
             trees = Dialect.get_or_raise(dialect).parser().parse(tokens, text)
-        except Exception as error:  # for `MAP(a)`, the parser fails with an IndexError
+        except Exception as error:  # for `MAP(a)` the parser fails with an IndexError
             return (
                 make_unknown_effect("statement", f"it cannot be parsed ({type(error).__name__})"),
             )
@@ -93,7 +93,7 @@ def list_statement_effects(text: str, dialect: str) -> tuple[SqlEffect, ...]:
 
 
 def _list_executed_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
-    """Lists the effects of a statement in the form that the engine gets."""
+    """Yields the effects of a statement in the form that the engine gets."""
     word = (tree.name.split() or [""])[0].upper() if tree.key == "command" else ""
     if (
         word
@@ -101,7 +101,8 @@ def _list_executed_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
         and word not in ("SET", "SHOW")
         and _has_statement_variable(tree, dialect)
     ):
-        # SQLMesh keeps a statement that its parser does not know as text, with names of variables.
+        # If SQLMesh's parser does not know a statement, SQLMesh keeps it as text, with the names of
+        # variables.
         yield SqlEffect(
             "fails",
             word,
@@ -122,7 +123,7 @@ def _has_statement_variable(command: Any, dialect: str) -> bool:
 
 
 def list_tree_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
-    """Yields the effects of one parsed statement and of everything inside it."""
+    """Yields the effects of one parsed statement and of all statements inside it."""
     yield from _list_node_effects(tree, dialect)
     if any(node.key.startswith(_MACROS) for node in tree.walk()):
         yield make_unknown_effect(_name_statement(tree), "a macro in it was not resolved")
@@ -141,14 +142,14 @@ def _list_nested_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
 
 
 def _is_macro_node(node: exp.Expr) -> bool:
-    """Whether SQLMesh would replace a node; in names it does so even inside quotes."""
+    """Whether SQLMesh would replace a node; in names it does so also inside quotes."""
     return node.key.startswith(_MACROS) or (node.key == "identifier" and "@" in node.this)
 
 
 def read_effects_of_unrendered_statement(
     tree: exp.Expr, dialect: str
 ) -> tuple[tuple[SqlEffect, ...], bool]:
-    """Reads the literal effects of an unrendered statement; true if a macro could add some.
+    """Reads the literal effects of an unrendered statement, and whether a macro could add some.
 
     Statements in a macro's arguments count, and strings that are SQL. If a macro computes the
     target of an effect, the effect is left out: only the running macro would show it.
@@ -176,7 +177,7 @@ def _has_effect_target(effect: SqlEffect) -> bool:
 
 
 def read_effects_of_literal_sql(text: str, dialect: str) -> tuple[SqlEffect, ...] | None:
-    """Reads the effects of a text that may be SQL; None if it is none, or is no whole statement."""
+    """Reads the effects of a text that may be SQL; None if it is no SQL, or no whole statement."""
     with silence_worker_log("sqlglot"):
         try:
             trees = sqlglot.parse(text, dialect=dialect)
@@ -190,7 +191,7 @@ def read_effects_of_literal_sql(text: str, dialect: str) -> tuple[SqlEffect, ...
 
 
 def _does_node_belong_to_statement(node: exp.Expr, tree: exp.Expr) -> bool:
-    """Whether a nested node is a part of the statement, such as an action of MERGE."""
+    """Whether a nested node is only a part of the statement, such as an action of MERGE."""
     return tree.key == "alter" or (node.parent is not None and node.parent.key == "when")
 
 
@@ -221,7 +222,7 @@ def _read_effect_of_row_changes(tree: exp.Expr, dialect: str) -> Iterator[SqlEff
 
 
 def _read_load_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
-    """Spark moves the files into the table's directory; with LOCAL it copies them."""
+    """Reads LOAD DATA: Spark moves the files to the table's directory; LOCAL copies them."""
     yield from _read_effect_of_row_changes(tree, dialect)
     if not tree.args.get("local"):
         path = tree.args.get("inpath")
@@ -234,7 +235,7 @@ def _read_truncate_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
 
 
 def _read_copy_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
-    """COPY INTO writes a table; a COPY to files writes none."""
+    """Reads COPY: COPY INTO writes a table, and a COPY to files writes none."""
     yield SqlEffect(
         "writes",
         "COPY",
@@ -281,7 +282,7 @@ def _read_refresh_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
 
 
 def _read_cache_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
-    """CACHE TABLE with a query makes a temporary view."""
+    """Reads CACHE TABLE, which with a query makes a temporary view."""
     query = tree.args.get("expression")
     yield SqlEffect(
         "nothing",
@@ -326,8 +327,9 @@ def _drop_first_word(tree: exp.Expr, dialect: str) -> str:
     return text.partition(" ")[2]
 
 
-# Statements that sqlglot keeps as text: a short list of forms, read word by word. Every other form
-# is unknown. They come from Spark's reference and from the SQL extensions of Delta and Iceberg.
+# Statements that sqlglot keeps as text: a short list of forms, read word by word. All other forms
+# are unknown. The list comes from Spark's reference and from the SQL extensions of Delta and
+# Iceberg.
 
 
 _RESOURCES = frozenset({"JAR", "JARS", "FILE", "FILES", "ARCHIVE", "ARCHIVES"})
@@ -357,7 +359,7 @@ def _read_command_effect(tree: exp.Expr, dialect: str) -> SqlEffect:
     """Reads the effect of a statement that the parser keeps as text.
 
     Args:
-        tree: sqlglot's `Command`: its first word or words, and the rest as text.
+        tree: sqlglot's `Command`, which has its first words and the rest as text.
     """
     head, rest = tree.name.upper().split(), tree.text("expression").strip()
     word = head[0] if head else ""
@@ -381,7 +383,10 @@ def _read_command_effect(tree: exp.Expr, dialect: str) -> SqlEffect:
 
 
 def _tokenize_statement(text: str, dialect: str) -> list[Token] | None:
-    """The words of a command; None if it has comments, which two engines may read differently."""
+    """Splits a command into its words.
+
+    None if it cannot be split, or has comments, which two engines may read differently.
+    """
     try:
         tokens: list[Token] = Dialect.get_or_raise(dialect).tokenize(text)
     except SqlglotError:
@@ -424,7 +429,11 @@ def _read_maintenance_effect(tokens: list[Token], words: list[str]) -> SqlEffect
 
 
 def read_dotted_name(tokens: list[Token], at: int) -> tuple[ObjectName | None, int]:
-    """Reads the dotted name that begins at token `at`, and returns the next position, too."""
+    """Reads the dotted name that begins at token `at`.
+
+    Returns:
+        The name, or None if there is none, and the position after it.
+    """
     parts: list[str] = []
     if at < len(tokens) and tokens[at].token_type.name == "PARAMETER":
         own = at + 1 < len(tokens) and tokens[at + 1].text.lower() == "this_model"

@@ -1,4 +1,4 @@
-"""The environments that statements are rendered for: the pull request's, and prod."""
+"""The environments for which statements are rendered: the pull request's, and prod."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class StatementRenderArguments(TypedDict, total=False):
-    """The arguments that SQLMesh renders a statement with.
+    """The arguments with which SQLMesh renders a statement.
 
     An argument is left out if the environment or the model does not have it.
     """
@@ -47,9 +47,9 @@ class StatementRenderSite:
     Without a plan there are no snapshots, and names stay as the project writes them.
 
     Attributes:
-        catalog: of a name that has none; empty if there are no catalogs.
-        default_dialect: of the engine.
-        gateways: dialects of other gateways' engines, by the gateway's name.
+        catalog: the catalog of a name without one; empty if there are no catalogs.
+        default_dialect: the dialect of the default engine.
+        gateways: the dialects of the gateways' engines, by the gateway's name.
         naming: how the environment names its views; `prod_naming` is the same for prod.
         shown: names of models in messages.
     """
@@ -63,7 +63,7 @@ class StatementRenderSite:
     shown: MessageNames = field(default_factory=lambda: MessageNames(None, None))
 
     def find_dialect(self, model: Model) -> str:
-        """The dialect of the engine that runs a model's statements."""
+        """Returns the dialect of the engine that runs a model's statements."""
         return self.gateways.get(model.gateway or "", self.default_dialect)
 
     @cached_property
@@ -109,7 +109,11 @@ class StatementRenderSite:
     def make_promotion_arguments(
         self, name: str, others: Iterable[str] | None = None
     ) -> StatementRenderArguments:
-        """Makes the arguments for the on_virtual_update statements of a model; see above."""
+        """Makes the arguments for the on_virtual_update statements of a model.
+
+        Args:
+            others: as in `make_evaluation_arguments`; None means all models of the plan.
+        """
         if name not in self.snapshots_by_name:
             return {}
         found = self._select_snapshots(self.snapshots_by_name, name, others)
@@ -145,7 +149,7 @@ class StatementRenderSite:
         }
 
     def name_view(self, snapshot: Snapshot) -> ObjectName:
-        """The view of a model in this environment."""
+        """Returns the name of a model's view in this environment."""
         name, dialect = snapshot.qualified_view_name, self.default_dialect
         parts = (
             name.catalog_for_environment(self.naming, dialect=dialect) or self.catalog,
@@ -155,7 +159,7 @@ class StatementRenderSite:
         return tuple(part.lower() for part in parts)
 
     def name_table(self, snapshot: Snapshot) -> ObjectName:
-        """The table that `@this_model` means: of a forward-only change the preview, not prod's."""
+        """Returns the table that `@this_model` means: for a forward-only change the preview."""
         if not snapshot.is_model or not snapshot.version:
             return self.parse_object_name(snapshot.name)
         return self.parse_object_name(
@@ -163,7 +167,7 @@ class StatementRenderSite:
         )
 
     def parse_object_name(self, name: str) -> ObjectName:
-        """Parses a name in SQLMesh's form, and completes it with the catalog if there are any."""
+        """Parses a name in SQLMesh's form; a name without a catalog gets the environment's."""
         table = exp.to_table(name)
         found = names.read_table_name(table) or (name.lower(),)
         return found if table.catalog else (self.catalog, *found)
@@ -192,7 +196,7 @@ class StatementRenderSite:
         )
 
     def select_own_objects(self, node: Node) -> OwnObjects:
-        """The objects that the statements of one model may change: also its own table and view."""
+        """Returns the objects that a model's statements may change, also its table and view."""
         snapshot = self.snapshots_by_name.get(node.fqn if node.is_model else node.name)
         if snapshot is None:
             return replace(self.own_objects, objects=frozenset({self.parse_object_name(node.fqn)}))
@@ -202,7 +206,7 @@ class StatementRenderSite:
         return replace(self.own_objects, objects=self.own_objects.objects | mine)
 
     def _list_plan_tables(self) -> frozenset[ObjectName]:
-        """The physical tables that the plan makes, and that prod does not read."""
+        """Lists the physical tables that the plan makes, and that prod does not read."""
         planned = self.planned
         if planned is None:
             return frozenset()
@@ -217,7 +221,7 @@ class StatementRenderSite:
 
 
 class _ObjectOwners:
-    """The model of each table and view; the map is made when the first message needs it."""
+    """The model of each table and view; the map is made when a message first needs it."""
 
     def __init__(self, sites: tuple[StatementRenderSite, ...]) -> None:
         self._sites = sites
@@ -265,7 +269,7 @@ def make_statement_sites_of_plan(
 
 
 def make_statement_site_without_plan(model: Model, dialect: str) -> StatementRenderSite:
-    """Makes the site without a plan: the project's names, without an environment's suffix."""
+    """Makes the site without a plan, with the project's names and no environment's suffix."""
     return StatementRenderSite(
         catalog=str(model.default_catalog or "").lower(), default_dialect=dialect
     )

@@ -1,4 +1,4 @@
-"""What a setting of Spark changes: nothing, only speed, values, or the meaning of names and paths.
+"""The effect of a setting of Spark: nothing, only speed, values, or the meaning of names and paths.
 
 One table serves the connection's `config` in a configuration, SET in statements, and
 `spark.conf.set` in Python. Its sources are Spark's own descriptions of its settings (`SQLConf`,
@@ -128,7 +128,7 @@ _PLACES = re.compile(
       | fs\.default(fs|\.name)$ | javax\.jdo | metastore\.uris | executorenv\. | appmasterenv\.
     """
 )
-# Keys with `dir` or a similar word that name no file or program which matters.
+# Keys with `dir` or a similar word that do not name an important file or program.
 _NO_PLACES = re.compile(
     r"""(?x)^spark\.(
       sql\.hive\.(convertmetastoreinsertdir|verifypartitionpath)$ | sql\.orc\.impl$
@@ -163,7 +163,8 @@ _LOCAL = frozenset(
     }
 )  # fmt: skip
 
-# The proof of an identity that another setting names. A token is no such proof: it is the identity.
+# The proof of an identity that another setting names. A token is not such a proof, because it is
+# the identity itself.
 _PASSWORD = re.compile(r"(password|passphrase|secret[.-]?key)$")
 
 _OTHERS: tuple[tuple[re.Pattern[str], SettingMeaning], ...] = (
@@ -203,7 +204,12 @@ _OVERWRITE = "spark.sql.sources.partitionoverwritemode"
 def _list_settings() -> tuple[
     dict[str, tuple[str, SettingMeaning]], list[tuple[str, SettingMeaning]]
 ]:
-    """Whole keys with their spelling, and prefixes of keys, the longest first."""
+    """Reads the lists of settings.
+
+    Returns:
+        Whole keys in lower case with their spelling and effect; and prefixes of keys with their
+        effect, the longest first.
+    """
     whole: dict[str, tuple[str, SettingMeaning]] = {}
     beginnings: list[tuple[str, SettingMeaning]] = []
     meanings: tuple[tuple[str, SettingMeaning], ...] = (
@@ -245,13 +251,13 @@ def _find_effect_of_group(key: str) -> SettingMeaning:
 
 
 def find_setting_spelling(key: str) -> str | None:
-    """Finds Spark's spelling of a case-sensitive key; None if that is not known."""
+    """Finds Spark's spelling of a case-sensitive key; None if it is not known."""
     known = _WHOLE.get(key.lower())
     return known[0] if known is not None else None
 
 
 def is_start_setting(key: str) -> bool:
-    """Whether Spark takes the setting only when it starts, and refuses a SET."""
+    """Whether Spark reads the setting only when it starts, and refuses a SET."""
     key = key.lower()
     return bool(_STATIC.match(key)) or (key not in _LOCAL and bool(_PROCESS.match(key)))
 
@@ -260,7 +266,7 @@ def is_start_setting(key: str) -> bool:
 
 
 _KEY = re.compile(r"^[\w.\-]+$")
-# Other engines: only settings that change who the session is, or what names in it mean.
+# For other engines: only settings that change who the session is, or the meaning of its names.
 _IDENTITY_KEYS = re.compile(
     r"role|authorization|search_path|schema|catalog|database|warehouse|path"
 )
@@ -275,7 +281,8 @@ def read_set_effect(text: str, dialect: str, *, parsed: bool) -> SqlEffect:
 
     Args:
         text: the text after the word SET, as the engine gets it.
-        parsed: the parser has made a tree of the statement, so code in it is found elsewhere.
+        parsed: whether the parser has made a tree of the statement, so code in it is found
+            elsewhere.
     """
     key, equals, value = (part.strip() for part in text.strip().partition("="))
     words = key.lower().split()
@@ -314,7 +321,10 @@ def _make_spark_setting_effect(key: str, written: str, value: str) -> SqlEffect:
 
 
 def _make_refused_effect(key: str, written: str, value: str) -> SqlEffect:
-    """SQLMesh quotes each part of a key, and Spark's SET accepts at most one pair of quotes."""
+    """Makes the effect of a SET that Spark refuses.
+
+    SQLMesh quotes each part of a key, but Spark's SET accepts at most one pair of quotes.
+    """
     spelling = find_setting_spelling(key) or key
     if spelling == _TIME_ZONE:
         works = "write `SET TIME ZONE '...'`"

@@ -1,8 +1,8 @@
-"""Every statement that SQLMesh makes of a model, an audit or the project, as the engine gets it.
+"""Every statement that SQLMesh makes for a model, an audit or the project, as the engine gets it.
 
 The list was made by reading SQLMesh's evaluator and scheduler. Some Python code sends statements to
 the engine itself: Python models, custom materializations, signals, and macros that use the engine's
-adapter. Nobody can see these statements before they run.
+adapter. These statements are not known before they run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _STAGE = re.compile(r"runtime_stage", re.IGNORECASE)
 
 
 class StatementRenderer:
-    """Renders the statements of one model, audit or project."""
+    """A renderer of the statements of one model, audit or project."""
 
     def __init__(self, model: str | None, dialect: str, code: str) -> None:
         self.model = model
@@ -54,10 +54,11 @@ class StatementRenderer:
         *,
         part: bool = False,
     ) -> Iterator[RenderedStatement]:
-        """Renders a statement, each text once; a statement that does not render has no text.
+        """Renders a statement, and yields each text once; a failed rendering has no text.
 
         Args:
-            renders: return text or trees, one or a list; None if rendering must query the engine.
+            renders: functions that return a text or a tree, or a list of these; None if rendering
+                must query the engine.
         """
         texts: dict[str | None, str] = {}
         for render in renders:
@@ -85,9 +86,9 @@ class StatementRenderer:
     def list_hidden_statements(
         self, slot: str, dialect: str, tree: exp.Expr, *, part: bool = False
     ) -> Iterator[RenderedStatement]:
-        """Lists the literal SQL in a statement with macros or Jinja, whatever it renders to."""
+        """Lists the literal SQL in a statement with macros or Jinja, also if it is not rendered."""
         found, undecided = read_effects_of_literal_parts(tree, dialect)
-        # A query cannot execute a statement inside it, whatever is in a macro's arguments.
+        # A query cannot execute a statement inside it, also not one in a macro's arguments.
         counts = ("code",) if part else _ACTIONS
         effects = tuple(effect for effect in found if effect.action in counts)
         if undecided and effects:
@@ -97,7 +98,7 @@ class StatementRenderer:
             )
 
     def make_unreadable_statement(self, slot: str, source: str) -> RenderedStatement:
-        """Makes the record of a statement that is no SQL."""
+        """Makes the record of a statement that cannot be parsed."""
         return RenderedStatement(slot, self.model, source, None, self.dialect, NOT_PARSED)
 
     def _render_text(self, tree: exp.Expr | str) -> str:
@@ -109,7 +110,7 @@ class StatementRenderer:
 
 
 def render_code_key(node: EnvironmentStatements | Node) -> str:
-    """Renders a key of the code that a node's macros run: it changes if the code does."""
+    """Renders a key of the code that a node's macros run; it changes if the code changes."""
     macros = getattr(node, "jinja_macros", None)
     code = [(name, item.payload) for name, item in sorted((node.python_env or {}).items())]
     jinja = list(macros.data_hash_values) if macros is not None else []
@@ -117,13 +118,13 @@ def render_code_key(node: EnvironmentStatements | Node) -> str:
 
 
 def renders_without_project_code(node: Node, source: str) -> bool:
-    """Whether rendering runs no code of the project, at most SQLMesh's own macros."""
+    """Whether rendering runs no code of the project; SQLMesh's own macros may run."""
     code = any(not item.is_value for item in node.python_env.values())
     return not code and not _JINJA.search(source)
 
 
 def list_render_stages(node: Node, source: str) -> tuple[RuntimeStage, ...]:
-    """The stages to render for: both if the text, or code of the project, may read the stage."""
+    """Lists the stages to render for: both if the text or the project's code may read it."""
     reads_stage = _STAGE.search(source) or not renders_without_project_code(node, source)
     return _BUILDING if reads_stage else _BUILDING[-1:]
 
@@ -142,7 +143,7 @@ def list_model_statements(model: Model, site: StatementRenderSite) -> Iterator[R
             if not isinstance(tree, d.MacroDef):
                 source = tree.sql(dialect=model.dialect)
                 stages = list_render_stages(model, source)
-                # Only code of the project can use models that a statement does not name.
+                # Only code of the project can use models that the statement does not name.
                 names_all = renders_without_project_code(model, source)
                 renders = [
                     partial(_render_statement, context, model, tree, stage, names_all=names_all)
@@ -160,7 +161,7 @@ def _render_statement(
     *,
     names_all: bool,
 ) -> list[exp.Expr] | None:
-    """Renders a statement.
+    """Renders a statement; None if that needs the engine.
 
     SQLMesh needs a second for each statement to replace the names of a thousand models. If a
     statement names all models that it uses, only these are replaced by tables.
@@ -205,18 +206,19 @@ def list_project_statements(
 
 
 # Parts of a project that SQLMesh puts into its own statements: queries, audits, conditions of
-# merges, and the properties of tables. They can contain a program or a location, too.
+# merges, and the properties of tables. They can also contain a program or a location.
 
 
 _SLOTS = ("pre_statements_", "post_statements_", "on_virtual_update_")
-# Macros that compose a name from pieces; SQLMesh's other macros only move literal SQL.
+# Macros that compose a name from pieces. SQLMesh's other macros only move literal SQL.
 _COMPOSES = re.compile(r"\w@|@\W|@\w+@|@(?:SQL|EVAL|RESOLVE_TEMPLATE)\b", re.IGNORECASE)
 
 _MAY_RUN_CODE = re.compile(
     "|".join(sorted(RUNS_JAVA)) + r"|\$\{",
     re.IGNORECASE,
 )
-# TRANSFORM … USING. Two patterns: one would look through all that follows from each TRANSFORM.
+# TRANSFORM … USING. There are two patterns, because one pattern would search the rest of the text
+# from each TRANSFORM.
 _TRANSFORM, _USING = (re.compile(word, re.IGNORECASE) for word in (r"transform\b", r"\busing\b"))
 
 
@@ -277,7 +279,7 @@ def _list_audit_statements(
     own = "" if audit.name in BUILT_IN_AUDITS else audit.query_.sql
     if not may_run_code(f"{own} {given}", model):
         return
-    # A model's arguments to its audit may have any name and type, and win over those of a run.
+    # A model's arguments to its audit may have any name and type, and replace those of a run.
     kwargs: dict[str, Any] = {
         **site.make_evaluation_arguments(model.fqn),
         "runtime_stage": RuntimeStage.AUDITING,
@@ -292,7 +294,7 @@ def _list_audit_statements(
 def _list_merge_statements(
     model: Model, renderer: StatementRenderer
 ) -> Iterator[RenderedStatement]:
-    """Lists conditions and assignments of a MERGE that SQLMesh makes, each as a query."""
+    """Lists the conditions and assignments of a MERGE that SQLMesh makes, each as a query."""
     for name in ("merge_filter", "when_matched", "unique_key"):
         given = getattr(model, name, None)
         trees = given if isinstance(given, list) else [given] if given is not None else []
@@ -355,8 +357,7 @@ def _render_create_statement(
 
 
 def may_run_code(sql: str, node: Node) -> bool:
-    """Whether a query could run code, so that it must be rendered; most texts show that they do
-    not.
+    """Whether a query could run code, so it must be rendered; most texts show that they cannot.
 
     The values of variables, and the definitions beside a query, count as its text.
     """

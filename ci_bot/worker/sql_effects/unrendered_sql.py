@@ -1,22 +1,22 @@
-"""The effects of SQL in a file or a Jinja template, read as text: no macro, no Jinja is evaluated.
+"""The effects of SQL in a file or a Jinja template, read as text, without evaluating anything.
 
-For a process that has loaded nothing of a pull request. `sqlmesh.core.dialect.parse` makes trees of
-the text and evaluates nothing; YAML and Jinja's tokens have parsers, too. The process that loads
-the project judges the rendered form of the same statements (`judge_statement_effects_of_plan`). The
-literal form shows whether that process left out something that the file contains.
+It is for a process that has loaded nothing of a pull request. `sqlmesh.core.dialect.parse` makes
+trees of the text and evaluates nothing; YAML and Jinja's tokens also have parsers. The process that
+loads the project judges the rendered form of the same statements
+(`judge_statement_effects_of_plan`). The literal form shows whether that process left out something
+that the file contains.
 
-    reading = read_effects_of_raw_file("models/orders.sql", text, "spark")
-    reading.judged      statements that affect others, in the form that
-    `judge_statement_effects_of_plan` gives reading.undecided   texts whose effects only a running
-    macro or template would show
+The result of `read_effects_of_raw_file("models/orders.sql", text, "spark")` has two fields:
+    judged: statements that affect others, in the form of `judge_statement_effects_of_plan`.
+    undecided: texts whose effects only a running macro or template would show.
 
-A literal statement counts anywhere: in a Jinja block, in an argument of a macro, and in a string
-that a macro or a template gets. A target that is computed is undecided. `@this_model` and the name
-of the file's own model mean the model's own table. `undecided` is no finding by itself. If a text
-cannot be parsed, SQLMesh writes that to its console: the caller chooses a silent one.
+A literal statement counts in any place: in a Jinja block, in an argument of a macro, and in a
+string that a macro or a template gets. A target that is computed is undecided. `@this_model` and
+the name of the file's own model mean the model's own table. `undecided` alone is no finding. If a
+text cannot be parsed, SQLMesh writes that to its console, so the caller chooses a silent console.
 
-A Jinja template is only split into its tokens. The text between two tags is parsed, each string
-inside a tag, and the whole text without its tags.
+A Jinja template is only split into its tokens. The parser gets the text between two tags, each
+string inside a tag, and the whole text without its tags.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from ci_bot.worker.sql_effects.read_statement import (
 )
 from ci_bot.yaml_reader import UnfitYaml, read_yaml
 
-# Replaces a value of the template: a macro of SQLMesh, whose value is unknown, too.
+# Replaces a value of the template by a macro of SQLMesh, whose value is also unknown.
 _VALUE = "@jinja_value"
 _OWN = ("this", "this_model")
 _VERBS: dict[tuple[str, str], Action] = {
@@ -82,7 +82,7 @@ _BETWEEN = frozenset({"TABLE", "IF", "NOT", "EXISTS"})
 def read_effects_of_literal_parts(
     tree: exp.Expr, dialect: str
 ) -> tuple[tuple[SqlEffect, ...], bool]:
-    """Reads the literal effects of an unrendered statement; true if rendering could add some."""
+    """Reads an unrendered statement's literal effects, and whether rendering could add some."""
     if tree.key.startswith("jinja"):
         return tuple(list_template_effects(tree.name, dialect)), True
     return read_effects_of_unrendered_statement(tree, dialect)
@@ -103,13 +103,14 @@ def _iterate_template_effects(template: str, dialect: str) -> Iterator[SqlEffect
         read = read_effects_of_literal_sql(piece, dialect)
         yield from read if read is not None else _list_effects_of_cut_statements(piece, dialect)
     for text in strings:
-        # A single word is a value, although it parses as the name of a column.
+        # A single word is a value, although it can be parsed as the name of a column.
         yield from (read_effects_of_literal_sql(text, dialect) or ()) if " " in text.strip() else ()
 
 
 def _split_template(template: str) -> tuple[list[str], list[str]]:
-    """Splits a template: the texts between block tags, with a macro for each value, and the strings
-    inside tags.
+    """Splits a template into the texts between block tags and the strings inside tags.
+
+    In the texts a macro replaces each value.
     """
     pieces, strings, inside = [""], [], ""
     for _, kind, text in Environment(autoescape=True).lex(template):
@@ -146,17 +147,17 @@ def _list_effects_of_cut_statements(text: str, dialect: str) -> Iterator[SqlEffe
             yield SqlEffect(action, " ".join(words), target, schema="SCHEMA" in words)
 
 
-# Keys of configurations whose values are executed; the last are dbt's.
+# Keys of configurations whose values are executed; the last ones are dbt's.
 _SLOTS = frozenset(
     {"before_all", "after_all", "pre_statements", "post_statements", "on_virtual_update",
      "on-run-start", "on-run-end", "pre-hook", "post-hook", "pre_hook", "post_hook",
      "+pre-hook", "+post-hook"}
 )  # fmt: skip
 _BLOCKS = frozenset({"model", "audit", "metric"})
-# A file that is one query without any of these words has no other effect, in any dialect. That is
-# most SQL of a repository, and parsing takes milliseconds. A macro, a template or a second
-# statement could add an effect. A comment ends at its first `*/`: a pattern that could continue
-# into the next comment takes days for 40 of them.
+# A file that is one query without any of these words has no other effect, in any dialect. Most SQL
+# files are like that, and parsing takes milliseconds. A macro, a template or a second statement
+# could add an effect. A comment ends at its first `*/`: a pattern that could continue into the next
+# comment takes days for 40 of them.
 _QUERY = re.compile(
     r"\s*(?:(?:--[^\n]*\n|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)\s*)*(?:SELECT|WITH)\b", re.IGNORECASE
 )
@@ -176,11 +177,11 @@ class FileEffects:
 
 
 def read_effects_of_raw_file(path: str, text: str, dialect: str) -> FileEffects:
-    """Reads one file of a project.
+    """Reads the effects of one file of a project.
 
     Args:
-        path: its ending decides how the file is read; a file that is no SQL or YAML has no effects.
-        dialect: of models that name none.
+        path: its ending decides how the file is read; only SQL and YAML files have effects.
+        dialect: the dialect of models that name none.
     """
     suffix = PurePosixPath(path).suffix.lower()
     if suffix == ".sql":
@@ -207,7 +208,7 @@ def _read_effects_of_sql_file(text: str, dialect: str) -> FileEffects:
     trees = _parse_project_sql(text, dialect)
     if trees is None:
         if "{%" not in text and "{{" not in text:
-            return FileEffects()  # the load fails, and says why
+            return FileEffects()  # the load fails, and reports why
         # A file of Jinja macros, or a dbt model.
         effects = tuple(list_template_effects(text, dialect))
         return _make_file_effects([_StatementPiece("template", None, text, effects, True)], dialect)
@@ -238,7 +239,7 @@ def _iterate_statement_pieces(trees: Iterable[exp.Expr], dialect: str) -> Iterat
 def _read_effects_of_model_block(
     tree: exp.Expr, model: str | None, dialect: str
 ) -> Iterator[_StatementPiece]:
-    """Reads the properties of a MODEL block that become parts of SQLMesh's SQL."""
+    """Yields the properties of a MODEL block that become parts of SQLMesh's SQL."""
     slot = f"{tree.key.upper()} block"
     piece = _make_statement_piece(slot, model, tree, dialect)
     code = [effect for effect in piece.effects if effect.action == "code"]
@@ -312,7 +313,7 @@ def _read_effects_of_yaml(text: str, dialect: str) -> FileEffects:
 
 
 def _iterate_executed_statements(document: Any) -> Iterator[tuple[str, str]]:
-    """Slot and text of every statement in a configuration, at any depth."""
+    """Yields slot and text of every statement in a configuration, at any depth."""
     if isinstance(document, list):
         for item in document:
             yield from _iterate_executed_statements(item)

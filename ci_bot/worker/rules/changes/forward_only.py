@@ -26,7 +26,7 @@ NOT_ADDED = find_rule("column-not-added")
 
 @on_change(DESTRUCTIVE)
 def find_destructive_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Columns that SQLMesh would drop from a table whose history cannot be built again (R05)."""
+    """Finds columns that SQLMesh would drop from a table whose history cannot be rebuilt (R05)."""
     after = pair.after
     allowed = getattr(after.kind, "on_destructive_change", None)
     in_place = after.forward_only or (inputs.forward_only_plan and allowed is not None)
@@ -79,7 +79,10 @@ def find_destructive_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[Ru
 
 
 def _explain_refusal(lost: list[str], before: Model, after: Model) -> str:
-    """Why SQLMesh refuses what looks like no change of a type; empty if it is one."""
+    """Explains why SQLMesh refuses a change that does not look like a change of a type.
+
+    Returns an empty text if it is one.
+    """
     if set(lost) <= list_validity_columns(after):
         return (
             " (It reads the type of these columns back from its state as another one, so any "
@@ -94,7 +97,7 @@ def _explain_refusal(lost: list[str], before: Model, after: Model) -> str:
 
 
 def _explain_acceptance(allowed: Any, compared: bool, by_input: bool) -> str:
-    """Why SQLMesh does not refuse the change: the model's own setting counts first."""
+    """Explains why SQLMesh does not refuse the change: the model's own setting counts first."""
     if not compared or allowed is None:
         return "and its columns cannot all be typed, so SQLMesh lets it pass"
     if by_input and allowed.is_error:
@@ -103,7 +106,7 @@ def _explain_acceptance(allowed: Any, compared: bool, by_input: bool) -> str:
 
 
 def _is_column_stored_alike(name: str, before: Model, after: Model) -> bool:
-    """Whether a column is on both sides, with one type in the engine's dialect."""
+    """Whether both sides have the column, with one type in the engine's dialect."""
     old, new = (
         {column.lower(): kind for column, kind in (model.columns_to_types or {}).items()}.get(
             name.lower()
@@ -118,7 +121,7 @@ def _is_column_stored_alike(name: str, before: Model, after: Model) -> bool:
 
 @on_change(NOT_ADDED)
 def find_columns_not_added(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """New columns of a table that SQLMesh alters in place, but must not extend."""
+    """Finds new columns of a table that SQLMesh alters in place, but must not extend."""
     after = pair.after
     allowed = getattr(after.kind, "on_additive_change", None)
     if allowed is None or not allowed.is_ignore or not _is_altered_in_place(pair, inputs):
@@ -175,7 +178,7 @@ def list_validity_columns(model: Model) -> set[str]:
 
 
 def _list_dropped_columns(before: Model, after: Model) -> tuple[list[str], bool]:
-    """Lists columns that go or change type; true if SQLMesh compares them, too.
+    """Lists columns that go or change their type, and whether SQLMesh compares them.
 
     SQLMesh compares definitions only if all types are known; then its own operations count.
     """
@@ -198,7 +201,10 @@ def _list_dropped_columns(before: Model, after: Model) -> tuple[list[str], bool]
 def _list_types_of_both_sides(
     before: Model, after: Model
 ) -> tuple[dict[str, exp.DataType], dict[str, exp.DataType]] | None:
-    """Columns and types of both sides, the old one as in the state; None if a side hides them."""
+    """Lists columns and types of both sides, the old one as in the state.
+
+    None if a side does not show them.
+    """
     old, new = _read_back_model(before).columns_to_types, after.columns_to_types
     if not old or not new or "*" in old or "*" in new:
         return None
@@ -212,7 +218,7 @@ def _are_both_sides_typed(*sides: dict[str, exp.DataType]) -> bool:
 def _read_back_model(model: Model) -> Model:
     """Reads the model back from JSON, as SQLMesh reads prod's model from its state.
 
-    Not every type survives that. A base branch that counts as prod is not in the state, and its
+    Some types change on that way. A base branch that counts as prod is not in the state, and its
     plan must not look better than prod's.
     """
     try:
@@ -229,7 +235,7 @@ def _name_operation_column(operation: Any) -> str:
 
 @on_change(MIXED)
 def find_mixed_history(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """One table with the old logic in its history and the new logic in new intervals."""
+    """Finds tables with the old logic in their history and the new logic in new intervals."""
     if pair.renamed or not pair.after.forward_only:
         return
     if pair.both_forms is None or pair.both_meanings is None:

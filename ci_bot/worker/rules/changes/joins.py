@@ -18,7 +18,7 @@ MULTIPLIES = find_rule("join-may-multiply")
 
 @on_change(CHANGED)
 def find_changed_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Joins with other conditions or another type, and joins that come or go."""
+    """Finds joins with other conditions or another type, and joins that are added or removed."""
     if pair.both_meanings is None:
         return
     old, new = pair.both_meanings
@@ -61,7 +61,7 @@ def find_changed_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
 
 
 def _is_join_kept(join: JoinMeaning, its: QueryMeaning, other: QueryMeaning) -> bool:
-    """Whether the other version reads the partner with the conditions of the inner join, too.
+    """Whether the other version also reads the partner with the conditions of this inner join.
 
     It may read the partner first and join the others to it, or have the conditions in WHERE.
     """
@@ -124,7 +124,7 @@ def _make_subject_of_changed_join(join: JoinMeaning, its: QueryMeaning, inputs: 
 
 @on_change(MULTIPLIES)
 def find_multiplying_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """New joins whose condition does not select a single row of the partner."""
+    """Finds new joins whose condition does not select a single row of the partner."""
     if pair.both_meanings is None or pair.query_after is None:
         return
     old, new = pair.both_meanings

@@ -1,5 +1,7 @@
-"""Changes of the MODEL block: kind, time column, key, dialect, gateway, linter; and the schedule:
-when a model runs, from and until which day, and what it waits for.
+"""Changes of the MODEL block and of the schedule.
+
+The MODEL block: kind, time column, key, dialect, gateway, linter. The schedule: when a model runs,
+from and until which day, and what it waits for.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ def _name_kind_of_model(model: Model) -> str:
 
 @on_change(KIND, EMBEDDED)
 def find_kind_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Models of another kind: a view instead of a table, full builds instead of intervals."""
+    """Finds models of another kind: a view instead of a table, full builds instead of intervals."""
     old, new = _name_kind_of_model(pair.before), _name_kind_of_model(pair.after)
     if old == new:
         return
@@ -80,7 +82,7 @@ def find_kind_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObser
 
 @on_change(TIME_COLUMN)
 def find_time_column_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Another time column: the column by which intervals are deleted and written."""
+    """Finds another time column: the column by which intervals are deleted and written."""
     old, new = pair.before.time_column, pair.after.time_column
     if old is None or new is None:
         return
@@ -113,19 +115,19 @@ def _is_changed_time_column_temporal(model: Model, column: str) -> bool:
 
 
 def _read_format_of_time_column(time_column: Any) -> str:
-    """Reads the time format: the state stores each percent sign twice."""
+    """Reads the time format; the state stores each percent sign twice, and this undoes it."""
     return str(time_column.format).replace("%%", "%")
 
 
 @on_change(UNIQUE_KEY)
 def find_key_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Another key for the merge, if nothing proves that it is unique."""
+    """Finds another key for the merge, if nothing proves that it is unique."""
     old = frozenset(list_column_names(pair.before.unique_key))
     new = frozenset(list_column_names(pair.after.unique_key))
     if not old or not new or old == new:
         return
     if old < new:
-        # Even if the new key is proved: if a row changes in an added column, the merge does not
+        # Also if the new key is proved: if a row changes in an added column, the merge does not
         # replace the old row, but stores a second one.
         yield RuleObservation(
             UNIQUE_KEY,
@@ -168,7 +170,7 @@ def _does_changed_query_group_by(pair: ModelPair, key: frozenset[str]) -> bool:
 
 @on_change(START)
 def find_start_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """A later start: the history before it is not computed any more."""
+    """Finds a later start: the history before it is not computed any more."""
     old, new = pair.before.start, pair.after.start
     if str(old) == str(new) or pair.after.kind.is_view or pair.after.kind.is_symbolic:
         return
@@ -215,7 +217,7 @@ def _is_changed_start_later(old: Any, new: Any) -> bool:
 def find_dialect_or_gateway_changes(
     pair: ModelPair, inputs: RuleInputs
 ) -> Iterator[RuleObservation]:
-    """The same text in another dialect, or on another gateway."""
+    """Finds the same text in another dialect, or on another gateway."""
     # A changed default is one finding on the project, not one for each model.
     path, files = inputs.find_path(pair.after), inputs.changed_files
     default_moved = pair.after.dialect == inputs.default_dialect and (
@@ -243,7 +245,7 @@ def find_dialect_or_gateway_changes(
 
 @on_change(IGNORED)
 def find_ignored_lint_rules(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Lint rules that no longer check this model."""
+    """Finds lint rules that no longer check this model."""
     # The state does not store this setting, so only the file shows the change.
     path = inputs.find_path(pair.after)
     if path is None or inputs.changed_files is None or path not in inputs.changed_files:
@@ -273,7 +275,7 @@ MUCH_MORE_OFTEN = 10
 
 @on_change(CRON)
 def find_cron_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Another schedule: the same data at another time, less often, or at a higher cost."""
+    """Finds another schedule: the same data at another time, less often, or at a higher cost."""
     before, after = pair.before, pair.after
     unit = before.interval_unit != after.interval_unit and after.kind.is_incremental
     zone = before.cron_tz != after.cron_tz
@@ -315,7 +317,10 @@ def _is_computed_whole(model: Model) -> bool:
 
 
 def find_period(croniter: Callable[[datetime], CroniterCache]) -> float | None:
-    """Finds the seconds between two runs of a schedule, counted from a fixed day."""
+    """Returns the seconds between two runs of a schedule, counted from a fixed day.
+
+    None if SQLMesh cannot read the schedule.
+    """
     try:
         first = croniter(datetime(2024, 1, 1)).get_next()
         second = croniter(first).get_next()
@@ -326,7 +331,7 @@ def find_period(croniter: Callable[[datetime], CroniterCache]) -> float | None:
 
 @on_change(LOOKBACK)
 def find_lookback_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Fewer intervals that are computed again for late data."""
+    """Finds fewer intervals that are computed again for late data."""
     old, new = int(pair.before.lookback or 0), int(pair.after.lookback or 0)
     if new < old and pair.after.kind.is_incremental:
         yield RuleObservation(
@@ -372,7 +377,7 @@ def _describe_less_restatement(before: Model, after: Model) -> str | None:
 
 @on_change(END)
 def find_end_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """A last day: the table does not change after it, and no check of its readers shows that."""
+    """Finds a last day: the table does not change after it, and no check of readers shows that."""
     old, new = pair.before.end, pair.after.end
     if new is None or str(old) == str(new) or pair.after.kind.is_symbolic:
         return
@@ -401,7 +406,7 @@ def _is_changed_end_earlier(one: TimeLike, other: TimeLike) -> bool:
 
 @on_change(SIGNAL)
 def find_signal_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Signals that go or change: a signal delays a run until its data are there."""
+    """Finds signals that go or change: a signal delays a run until its data are there."""
     old, new = _list_signal_arguments(pair.before), _list_signal_arguments(pair.after)
     gone = sorted(set(old) - set(new))
     other = sorted(name for name in set(old) & set(new) if old[name] != new[name])
@@ -450,8 +455,9 @@ def find_signal_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
 
 
 def _list_signal_arguments(model: Model) -> dict[str, dict[str, str]]:
-    """Lists the arguments of each signal with the defaults of its code, as text that is the same
-    from state and file.
+    """Maps each signal to its arguments and the defaults of its code.
+
+    The texts are the same from the state and from a file.
     """
     code = map_stored_code_of_model(model)
     return {
@@ -465,7 +471,7 @@ def _list_signal_arguments(model: Model) -> dict[str, dict[str, str]]:
 
 
 def _list_defaults_in_code(code: str | None, name: str) -> dict[str, str]:
-    """Lists the defaults of a function's arguments; plain values as SQLGlot writes them."""
+    """Maps a function's arguments to their defaults; plain values as SQLGlot writes them."""
     tree = parse_python(code) if code is not None else None
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.FunctionDef) and node.name == name:

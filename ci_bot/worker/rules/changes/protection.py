@@ -1,6 +1,4 @@
-"""What protects data and its readers: rights, columns with personal data that stay hidden, and
-audits.
-"""
+"""The protection of data and readers: rights, hidden columns with personal data, and audits."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ PERSONAL = find_rule("personal-data-exposed")
 
 @on_change(GRANTS)
 def find_grant_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Rights that the change grants or revokes."""
+    """Finds rights that the change grants or revokes."""
     old, new = _list_rights_of_model(pair.before), _list_rights_of_model(pair.after)
     if old == new:
         return
@@ -64,20 +62,20 @@ def _list_rights_of_model(model: Model) -> set[tuple[str, str]]:
 
 @on_change(PERSONAL)
 def find_personal_data(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Columns with personal data that the model did not have before."""
+    """Finds columns with personal data that the model did not have before."""
     yield from observe_exposed_columns(pair.after, pair.before, pair, inputs)
 
 
 @on_new_model(PERSONAL)
 def find_personal_data_in_new_models(model: Model, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Columns with personal data in a new model."""
+    """Finds columns with personal data in a new model."""
     yield from observe_exposed_columns(model, None, None, inputs)
 
 
 def observe_exposed_columns(
     after: Model, before: Model | None, pair: ModelPair | None, inputs: RuleInputs
 ) -> Iterator[RuleObservation]:
-    """Observes personal columns of `after` that `before` (None for a new model) does not have."""
+    """Observes personal columns of `after` that `before`, None for a new model, does not have."""
     queries = pair.queries if pair is not None else None
     new = list_exposed_columns(after, queries)
     old = list_exposed_columns(before, queries) if before is not None else {}
@@ -99,7 +97,8 @@ def observe_exposed_columns(
     kept_back = list_query_names(before, queries) & {
         s.rpartition(".")[2].lower() for s in exposed.values()
     }
-    # To take in what the source had, and the model did not take until now, is a decision, too.
+    # If the source already had a column, and no model took it until now, taking it in is a
+    # decision, too.
     if before is not None and any(
         _was_column_declined(source, inputs) for source in exposed.values()
     ):
@@ -127,7 +126,7 @@ def observe_exposed_columns(
             else " leave the models that held them and reach the readers of this one."
         ),
         "who may see them is settled, or they are hashed or left out",
-        # If the policy names schemas that may hold them, this schema is none of these.
+        # If the policy names schemas that may hold personal data, this schema is not among them.
         severity="low" if lands and allowed is None and not (kept_back or hiding) else None,
         model=after,
         subject=tuple(sorted(exposed)),
@@ -136,7 +135,7 @@ def observe_exposed_columns(
 
 
 def _is_passing_schema(after: Model, inputs: RuleInputs) -> bool:
-    """Whether most of prod's models in the schema read models, so that it is no staging area."""
+    """Whether most of prod's models in the schema read models, so it is no staging area."""
     schema = _read_schema(after.fqn)
     there = [
         model
@@ -156,7 +155,7 @@ def _is_passing_schema(after: Model, inputs: RuleInputs) -> bool:
 
 
 def _was_column_declined(source: str, inputs: RuleInputs) -> bool:
-    """Whether prod's source has the column already, and no model of prod shows it."""
+    """Whether prod's source already has the column, and no model of prod shows it."""
     table, _, column = source.rpartition(".")
     end = f".{plain_name(table)}"
     known = any(
@@ -188,10 +187,10 @@ def _list_hiding_models(source: str, inputs: RuleInputs) -> Iterator[str]:
 def _does_column_stay_inside(
     name: str, source: str, after: Model, inputs: RuleInputs, *, is_new: bool
 ) -> bool:
-    """Whether a column stays inside a schema that has it already.
+    """Whether a column stays inside a schema that already has it.
 
-    A new model in that schema shows it to nobody else. If the source has just got the column, the
-    source has the finding, unless it only takes the data in.
+    A new model in that schema shows it to nobody else. If the source itself got the column just
+    now, the finding is on the source, unless the source only takes the data in.
     """
     schema, table = _read_schema(after.fqn), plain_name(source.rpartition(".")[0])
     if _read_schema(table) != schema:
@@ -227,7 +226,7 @@ def _list_leaving_columns(
     allowed: Sequence[str],
     queries: ModelQueries | None,
 ) -> dict[str, str]:
-    """Lists the columns that leave the allowed schemas in this model, and not in a model above."""
+    """Lists the columns that leave the allowed schemas in this model, and in no model above it."""
     if _may_schema_hold_personal_data(after, allowed):
         return {}
     above = [inputs.after.get(name) for name in after.depends_on]
@@ -261,7 +260,7 @@ OWNER_AGREES = "its owner agrees with the new condition"
 
 
 def _list_gone_promises(pair: ModelPair) -> tuple[list[str], bool]:
-    """Lists promises that the head no longer makes; true if one of them stopped the run."""
+    """Lists promises that the head no longer makes, and whether one of them stopped the run."""
     old, new = pair.both_promises
     types = list_known_types(pair.after)
     left = None if types is None else set(types)
@@ -290,7 +289,7 @@ def _list_gone_promises(pair: ModelPair) -> tuple[list[str], bool]:
 
 @on_change(REMOVED)
 def find_removed_audits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Audits that the model no longer has."""
+    """Finds audits that the model no longer has."""
     lost, blocking = _list_gone_promises(pair)
     weaker = _list_widened_keys(pair) | _list_changed_conditions(pair).keys()
     lost = [item for item in lost if item not in weaker]
@@ -308,7 +307,7 @@ def find_removed_audits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
 
 
 def _list_widened_keys(pair: ModelPair) -> set[str]:
-    """Lists lost promises whose key is now checked with more columns: weaker, not gone."""
+    """Lists promises whose key is now checked with more columns: weaker, but not gone."""
     old, new = pair.both_promises
     return {
         _name_unique(key)
@@ -318,7 +317,7 @@ def _list_widened_keys(pair: ModelPair) -> set[str]:
 
 
 def _list_changed_conditions(pair: ModelPair) -> dict[str, str]:
-    """Lists lost promises that now hold for a part of the rows, with that part's condition."""
+    """Maps lost promises that now hold for a part of the rows to the condition of that part."""
     old, new = pair.both_promises
     found: dict[str, str] = {}
     for promise in new.partial.values():
@@ -337,7 +336,7 @@ def _name_unique(key: frozenset[str]) -> str:
 
 @on_change(WEAKENED)
 def find_weakened_audits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Audits that the model still has, and that check less or no longer stop a run."""
+    """Finds audits that the model still has, but that check less or no longer stop a run."""
     old, new = pair.both_promises
     weaker: list[str] = []
     weaker += [f"{name} is skipped" for name in sorted(new.skipped - old.skipped)]
@@ -372,7 +371,7 @@ def find_weakened_audits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleOb
 
 
 def _find_rewritten_audits(pair: ModelPair) -> Iterator[RuleObservation]:
-    """Observes audits with other arguments or another query; stricter ones are fine."""
+    """Observes audits with other arguments or another query; stricter ones are not reported."""
     old, new = pair.both_promises
     verdicts: dict[str, Strictness] = {}
     rewritten = {
@@ -417,7 +416,7 @@ def _find_rewritten_audits(pair: ModelPair) -> Iterator[RuleObservation]:
 
 @on_project(WEAKENED)
 def find_weakened_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Audits that belong to no model, with another query or other defaults."""
+    """Finds audits that belong to no model, with another query or other defaults."""
     for name, audit in sorted(inputs.standalone_after.items()):
         before, path = inputs.standalone_before.get(name), inputs.find_path(audit)
         if before is None or path is None or path not in (inputs.changed_files or ()):
@@ -446,7 +445,7 @@ def find_weakened_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservat
 def _observe_rarer_audit(
     name: str, before: StandaloneAudit, after: StandaloneAudit, path: str, inputs: RuleInputs
 ) -> Iterator[RuleObservation]:
-    """A standalone audit runs by a schedule of its own, and a fault waits for it."""
+    """Observes a standalone audit that its own schedule runs less often: it finds faults later."""
     old, new = find_period(before.croniter), find_period(after.croniter)
     if old is not None and new is not None and new > old:
         yield RuleObservation(

@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 
 _LOSSY = "; values that do not fit are rounded, cut or NULL."
 
-# Whether a changed query gives the old result at any time of a run, although its text differs.
+# The names of macro variables that are times begin so.
 
 
 _TIMES = ("start_", "end_", "execution_")
 
 
 def is_proved_at_all_times(pair: ModelPair) -> bool:
-    """Whether a proof shows that both versions give the same rows for any data and any time.
+    """Whether a proof shows that both versions always give the same rows, for any data and time.
 
-    While SQLMesh loads a project, start and end are the same moment. So there is a second proof
-    with three different times. A macro can use the times in any way, so macros must be the same.
+    While SQLMesh loads a project, start and end are the same moment. So a second proof uses three
+    different times. A macro can use the times in any way, so macros must be the same.
     """
     if not pair.is_proved_same:
         return False
@@ -77,9 +77,9 @@ def _does_change_keep_frame(pair: ModelPair) -> bool:
 def _does_change_keep_macros(pair: ModelPair, old: ModelQuery, new: ModelQuery) -> bool:
     """Whether both versions call the same macros in the same way.
 
-    The call of a macro may differ, come or go if the macro only writes its arguments into the
-    query: one of SQLMesh's own, or one whose code shows that. No argument may be a time, because
-    the macro could compare it with another.
+    A macro call may differ, and calls may be added or removed, if the macro only writes its
+    arguments into the query. SQLMesh's own macros do so, and the code of another macro can show it.
+    No argument may be a time, because the macro could compare it with another.
     """
     before, after = _count_macro_calls(old), _count_macro_calls(new)
     if not before and not after:
@@ -157,13 +157,13 @@ SHOWN = 120
 
 @on_change(RETYPED)
 def find_retyped_columns(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Types that can hold fewer values than before, or other ones."""
+    """Finds types that can hold fewer values than before, or other ones."""
     if not pair.has_inferred_types:  # the rule on seeds names the value that is the cause
         yield from observe_retyped_columns(pair, inputs)
 
 
 def observe_retyped_columns(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Observes columns with another type: for fewer values, other values, or more."""
+    """Observes columns with another type, which holds fewer values, other values, or more."""
     old = column_changes.list_known_types(pair.before)
     new = column_changes.list_known_types(pair.after)
     if old is None or new is None:
@@ -218,7 +218,7 @@ def _read_declared_types(model: Model) -> dict[str, str]:
 
 @on_change(RETYPED)
 def find_changed_casts(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Casts inside an expression: its own type may be the same although values no longer fit."""
+    """Finds casts inside an expression: its type may be the same although values no longer fit."""
     if pair.query_before is None or pair.query_after is None or pair.has_same_query:
         return
     old, new = _list_casts(pair.query_before), _list_casts(pair.query_after)
@@ -240,7 +240,7 @@ def find_changed_casts(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
 
 
 def _list_casts(query: ModelQuery) -> dict[str, exp.DataType]:
-    """Lists the type to which each expression is cast, if it is only one type."""
+    """Maps each expression that is cast to the type of its casts, if that is only one type."""
     found: dict[str, exp.DataType | None] = {}
     for node in query.tree.find_all(exp.Cast, exp.TryCast):
         if isinstance(node.parent, exp.Alias | exp.Select):
@@ -252,7 +252,7 @@ def _list_casts(query: ModelQuery) -> dict[str, exp.DataType]:
 
 @on_change(DIVISION)
 def find_changed_divisions(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Quotients that are cut to whole numbers, or have another divisor."""
+    """Finds quotients that are cut to whole numbers, or have another divisor."""
     if pair.both_meanings is None:
         return
     old, new = (side.quotients for side in pair.both_meanings)
@@ -286,7 +286,7 @@ def _count_inner_terms(bag: Counter[TermKey]) -> dict[TermKey, int]:
 
 @on_change(AGGREGATE)
 def find_changed_aggregates(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Columns with the same name and another aggregate, in the query or in a CTE."""
+    """Finds columns with the same name and another aggregate, in the query or in a CTE."""
     if pair.both_meanings is None:
         return
     old, new = (side.totals for side in pair.both_meanings)
@@ -324,7 +324,7 @@ def is_reported_as_same(pair: ModelPair, inputs: RuleInputs) -> bool:
 
 @on_change(SAME)
 def find_same_results(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """A rewrite with the same rows on any data: a proof shows it, and execution confirms it."""
+    """Finds a rewrite with the same rows on any data: a proof shows it, execution confirms it."""
     if pair.has_same_query or not is_reported_as_same(pair, inputs):
         return
     order = pair.both_forms is not None and list(pair.both_forms[0].results) != list(

@@ -1,5 +1,6 @@
-"""New columns of row numbers and neighbours, and new picks of one row among several, in an order
-that leaves them to chance.
+"""Row numbers and neighbours in new columns, and new picks of one row among several.
+
+Both are risks if their order leaves the result to chance.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from ci_bot.worker.sql import ModelQueries, ModelQuery, ScopedSelect, plain_name
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
-# Of equal rows, these take one, or number them.
+# These functions take one of several equal rows, or number them.
 _PICKING = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue)
 
 
 @on_change(TIES)
 def find_new_numbers(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Row numbers as a new column, in an order that does not decide between rows."""
+    """Finds row numbers in a new column, in an order that does not decide between rows."""
     if pair.query_before is None or pair.query_after is None or pair.has_same_text:
         return
     known = _list_row_numbers_of_query(pair.query_before)
@@ -40,7 +41,7 @@ def find_new_numbers(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserv
 
 @on_new_model(TIES)
 def find_numbers_in_new_models(model: Model, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Row numbers as a column of a new model, and picks by them."""
+    """Finds row numbers in a column of a new model, and picks by them."""
     query = ModelQueries().query_of(model)
     if query is not None:
         yield from _observe_numbers(model, query, {}, inputs)
@@ -65,7 +66,7 @@ def _observe_numbers(
 
 
 def _list_row_numbers_of_query(query: ModelQuery) -> dict[str, tuple[ScopedSelect, exp.Window]]:
-    """Lists result columns that are a ROW_NUMBER, LAG and the like of the outer query, by name."""
+    """Maps result columns to their ROW_NUMBER, LAG or similar window in the outer query."""
     return {
         name: (branch, window)
         for branch in query.root.branches
@@ -77,7 +78,7 @@ def _list_row_numbers_of_query(query: ModelQuery) -> dict[str, tuple[ScopedSelec
 def _does_window_leave_ties(
     window: exp.Window, select: ScopedSelect, models: Mapping[str, Model]
 ) -> bool:
-    """Whether known keys show that rows may be equal in a window: no table's key is in it."""
+    """Whether rows may be equal in a window: keys are known, and the window contains none."""
     if _combines_rows(select):
         return False
     tables = [one for one in select.sources.values() if isinstance(one, exp.Table)]
@@ -103,7 +104,7 @@ def _list_column_names_of_nodes(nodes: Iterable[exp.Expr]) -> set[str]:
 
 _RANKING = (exp.RowNumber, exp.Rank, exp.DenseRank)
 _TRUNCATED = (exp.TimestampTrunc, exp.DateTrunc, exp.DatetimeTrunc)
-# Many rows share a day, or one of few texts; a text may also be another key.
+# Many rows share a day, or one of few texts; but a text may also be another key.
 _COARSE = {"date", "boolean"}
 
 
@@ -145,7 +146,7 @@ def _observe_picks(
 
 
 def _list_picks(query: ModelQuery) -> Iterator[_PickByRowNumber]:
-    """Yields windows of which a condition keeps the first row."""
+    """Lists windows whose first row a condition keeps."""
     tree = query.rendered_query
     tests = list(tree.find_all(exp.EQ, exp.LTE, exp.LT)) if tree is not None else []
     firsts = [test.this.unnest() for test in tests if _keeps_first(test)]
@@ -195,7 +196,10 @@ def _may_tie(pick: _PickByRowNumber, model: Model) -> bool:
 def _weigh_pick(
     pick: _PickByRowNumber, models: Mapping[str, Model], types: ModelValueTypes
 ) -> Severity | None:
-    """The severity of a pick by its order: a day has many rows, a moment hardly ever two."""
+    """Returns the severity of a pick by its order; None if it is no risk.
+
+    A day has many rows, a moment hardly ever has two.
+    """
     if _combines_rows(pick.select):
         return None
     keys = [

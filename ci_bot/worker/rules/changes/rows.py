@@ -42,7 +42,7 @@ TIES = find_rule("nondeterministic-order")
 DECIDES_ORDER = "the order ends with columns that tell every row from the others"
 SHOWN = 200
 
-# Functions whose value depends on the order of two rows that are equal in ORDER BY.
+# Functions that give another value if two rows that are equal in ORDER BY change places.
 _PICKING = (
     exp.RowNumber, exp.FirstValue, exp.LastValue, exp.First, exp.Last, exp.NthValue,
     exp.Lag, exp.Lead, exp.Ntile,
@@ -58,7 +58,7 @@ def render_condition(meaning: QueryMeaning, key: TermKey, inputs: RuleInputs) ->
 
 @on_change(FILTER)
 def find_changed_filters(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Conditions on rows, anywhere in the query; not those on the interval."""
+    """Finds changed conditions on rows, anywhere in the query; not those on the interval."""
     if pair.both_meanings is None:
         return
     old, new = pair.both_meanings
@@ -86,7 +86,7 @@ def find_changed_filters(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleOb
 
 @on_change(FILTER)
 def find_moved_filters(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Conditions that were applied before a window function and now after it, or the reverse."""
+    """Finds conditions that moved from before a window function to after it, or the reverse."""
     if pair.both_meanings is None:
         return
     old, new = pair.both_meanings
@@ -110,7 +110,7 @@ def find_moved_filters(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
 
 @on_change(FILTER)
 def find_changed_limits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """LIMIT after another ORDER BY: it keeps the first rows of the order."""
+    """Finds LIMIT after another ORDER BY: it keeps the first rows of the order."""
     if pair.query_before is None or pair.query_after is None or pair.has_same_text:
         return
     if not pair.query_after.rendered_tree.has_any(exp.Limit, exp.Fetch):
@@ -137,11 +137,11 @@ def find_changed_limits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
 
 @on_change(FILTER)
 def find_other_interval_columns(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Another column that the interval limits.
+    """Finds another column that the interval limits.
 
-    In a model without a time column the filter alone says which rows a run reads: a merge by key
-    that reads by creation never sees a correction. With a time column a rule compares the two;
-    it is content with a filter on both, while one column more can keep late rows out.
+    In a model without a time column only the filter says which rows a run reads: a merge by key
+    that reads by creation never sees a correction. With a time column another rule compares the
+    two; it accepts a filter on both, although one more column can keep late rows out.
     """
     if pair.query_before is None or pair.query_after is None or pair.is_proved_same:
         return
@@ -169,7 +169,7 @@ def _render_sort_keys(keys: list[ClauseKey]) -> str:
 
 @on_change(TIES)
 def find_lost_tie_breakers(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """A window's ORDER BY that no longer decides which row comes first."""
+    """Finds a window's ORDER BY that no longer decides which row comes first."""
     if pair.both_meanings is None or pair.query_before is None or pair.query_after is None:
         return
     models = {plain_name(fqn): model for fqn, model in inputs.after.items()}
@@ -272,7 +272,7 @@ UNION = find_rule("union-changed")
 
 @on_change(GRAIN)
 def find_grain_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Another meaning of a row: other groups, or another declared grain."""
+    """Finds another meaning of a row: other groups, or another declared grain."""
     sentence = ""
     if pair.both_meanings is not None:
         old, new = pair.both_meanings
@@ -332,7 +332,7 @@ def _list_moved_groups(pair: ModelPair) -> list[str]:
 
 @on_change(DISTINCT)
 def find_distinct_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """DISTINCT that comes and hides duplicates, or goes and no longer removes them."""
+    """Finds DISTINCT that is new and hides duplicates, or is gone and no longer removes them."""
     if pair.both_meanings is None:
         return
     old, new = pair.both_meanings
@@ -365,7 +365,7 @@ def find_distinct_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleO
 
 @on_change(UNION)
 def find_union_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """UNION instead of UNION ALL or the reverse, and branches that come or go."""
+    """Finds UNION instead of UNION ALL or the reverse, and branches that are added or removed."""
     if pair.both_meanings is None:
         return
     old, new = pair.both_meanings
@@ -390,9 +390,9 @@ def find_union_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
 
 @on_change(UnionColumnOrder.spec)
 def find_branch_order_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Branches of a union whose columns had the same order, and no longer have it.
+    """Finds branches of a union whose columns no longer have the same order.
 
-    In a model that reads whole tables, a change of a table's columns has that effect.
+    In a model that reads whole tables, a change of a table's columns has this effect.
     """
     query = pair.query_after
     by_name = query.tree.find_all(exp.SetOperation) if query is not None else ()
@@ -436,7 +436,7 @@ def _observe_moved_columns(model: Model, *trees: Any) -> Iterator[RuleObservatio
 
 
 def _list_branches_of_unions(tree: exp.Expr) -> list[list[tuple[str, str]]]:
-    """Lists the result columns of each set operation, each with the other branch's expression."""
+    """Lists the result columns of each set operation, with the expressions of the other branch."""
     if not isinstance(tree, exp.Query):
         return []
     return [

@@ -1,5 +1,4 @@
-"""What only a run shows: texts that it renders otherwise than the load, and models that it does not
-wait for.
+"""Changes that only a run shows: other renderings than in the load, and models not waited for.
 
 SQLMesh compares the queries that the load renders. A run renders them again, with its interval, its
 stage and the results of earlier runs. If the load renders the same text twice, SQLMesh treats the
@@ -64,7 +63,7 @@ RunDifference = Literal["shown", "unknown"]
 
 @on_change(CHANGED_IN_RUNS)
 def find_changed_renderings(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Queries and statements with the same text in the load, and another one in a run."""
+    """Finds queries and statements with the same text in the load, and another one in a run."""
     before, after = pair.before, pair.after
     if not (is_sql_model(before) and is_sql_model(after) and _is_metadata_change(before, after)):
         return
@@ -93,7 +92,7 @@ def find_changed_renderings(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rul
 
 
 def _is_metadata_change(before: Model, after: Model) -> bool:
-    """Whether SQLMesh treats the edit as metadata; it renders both sides to decide."""
+    """Whether SQLMesh treats the edit as metadata; SQLMesh renders both sides to decide."""
     try:
         return bool(after.is_metadata_only_change(before))
     except Exception:  # a macro of the project may raise anything; the plan reports it
@@ -103,7 +102,8 @@ def _is_metadata_change(before: Model, after: Model) -> bool:
 def compare_changed_renderings_in_runs(pair: ModelPair) -> RunDifference | None:
     """Whether runs render two definitions differently although the load does not; None if not.
 
-    "unknown" if two texts differ in a part that no rendering has reached.
+    "shown" if two renderings differ; "unknown" if two texts differ in a part that no rendering has
+    reached, or if a side cannot be rendered.
     """
     before, after = pair.before, pair.after
     if not (is_sql_model(before) and is_sql_model(after)):
@@ -157,7 +157,7 @@ def _render_run_on_both_sides(run: Mapping[str, Any], model: Model) -> list[exp.
 
 
 def _render_engine_text_of_run(render: RunRendering, model: Model) -> str | None:
-    """Renders the text that the engine gets; None if the project's code fails without an engine."""
+    """Renders the text that the engine gets; None if a part cannot be rendered without it."""
     try:
         parts = render(model)
     except Exception:  # a macro of the project may raise anything
@@ -219,14 +219,14 @@ _MAY_READ = (
 _NOT_READ = f"{_LOST}nothing here reads that, so only the order of runs changes."
 _SLOTS = ("render_pre_statements", "render_post_statements", "render_on_virtual_update")
 _WRITTEN_SLOTS = ("pre_statements_", "post_statements_", "on_virtual_update_")
-# They name a table and do not read its rows.
+# These statements name a table and do not read its rows.
 _NOT_READING = (exp.Refresh, exp.Analyze, exp.Drop, exp.Alter, exp.Uncache, exp.Describe)
 _NOT_READING_COMMANDS = frozenset(
     {"MSCK", "REPAIR", "OPTIMIZE", "VACUUM", "REFRESH", "ANALYZE", "ALTER", "DROP", "UNCACHE"}
     | {"COMMENT", "CALL", "SET", "USE", "GRANT", "REVOKE", "TRUNCATE", "SHOW", "DESCRIBE"}
 )
-# From the beginning of a word: otherwise a long word without a dot is searched again at each
-# letter.
+# It begins at the beginning of a word: otherwise a long word without a dot is searched again at
+# each letter.
 _NAME = re.compile(r"(?<!\w)[`\"]?\w+[`\"]?(?:\.[`\"]?\w+[`\"]?)+")
 # Code that queries the engine itself, in Python and in Jinja.
 _ASKS_THE_ENGINE = re.compile(
@@ -236,7 +236,7 @@ _ASKS_THE_ENGINE = re.compile(
 
 @on_change(MISSING)
 def find_lost_dependencies(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Models that statements read, and that the model no longer waits for or never did."""
+    """Finds models that statements read, and that the model no longer waits for or never did."""
     before, after = pair.before, pair.after
     lost = {name for name in before.depends_on - after.depends_on if name in inputs.after}
     sure: set[str] = set()
@@ -259,7 +259,7 @@ def find_lost_dependencies(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
 
 @on_new_model(MISSING)
 def find_missing_dependencies(model: Model, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Models that statements of a new model read, and that it does not wait for."""
+    """Finds models that statements of a new model read, and that it does not wait for."""
     if is_sql_model(model) and (unwaited := set(_list_unwaited_tables(model, inputs))):
         yield _observe_unwaited(model, unwaited, inputs)
 
@@ -276,7 +276,10 @@ def _make_missing_after_change(
     sentence: str,
     severity: Severity | None = None,
 ) -> RuleObservation:
-    """Makes a finding about models that nobody waits for; `{}` in the sentence is their names."""
+    """Makes a finding about models that a run does not wait for.
+
+    `{}` in the sentence is replaced by their names.
+    """
     called = {inputs.names.short_name(name) for name in names}
     return RuleObservation(
         MISSING,
@@ -290,7 +293,7 @@ def _make_missing_after_change(
 
 
 def _list_unwaited_tables(model: SqlModel, inputs: RuleInputs) -> Iterator[str]:
-    """Lists the models that its statements read, and that it does not depend on."""
+    """Lists the models that a model's statements read, and that the model does not depend on."""
     waited = {plain_name(name) for name in (*model.depends_on, model.fqn)}
     for name in _list_read_models(_list_statement_tables(model), inputs):
         if plain_name(name) not in waited:
@@ -312,7 +315,7 @@ def _list_queried_tables(model: Model) -> set[str]:
 
 
 def _list_read_models(tables: Iterator[str], inputs: RuleInputs) -> Iterator[str]:
-    """Lists the models of the head among the tables, by full name; a seed is a model, too."""
+    """Lists the head's models among the tables, by full name; a seed is a model, too."""
     for name in {plain_name(table) for table in tables}:
         yield from inputs.models_by_plain_name.get(name, ())
 
@@ -341,7 +344,7 @@ def _parse_audit_of_run(audit: Any) -> exp.Expr | None:
 
 
 def _list_tables_read_by_run(tree: exp.Expr) -> Iterator[str]:
-    """Lists the tables that a statement reads, without its target."""
+    """Lists the tables that a statement reads; its target is left out."""
     if isinstance(tree, _NOT_READING):
         return
     if isinstance(tree, exp.Command):  # kept as text
@@ -356,7 +359,7 @@ def _list_tables_read_by_run(tree: exp.Expr) -> Iterator[str]:
 
 
 def _render_statement_trees_of_run(render: Callable[[], Any]) -> list[exp.Expr] | None:
-    """Renders statements as the load does; None if that needs the engine."""
+    """Renders statements as the load does; None if that fails, for example without the engine."""
     with silence_worker_log("sqlmesh.core.renderer"):
         try:
             return list(render())
@@ -365,7 +368,7 @@ def _render_statement_trees_of_run(render: Callable[[], Any]) -> list[exp.Expr] 
 
 
 def _may_be_read(model: Model, name: str, inputs: RuleInputs) -> bool:
-    """Whether code names a model, or may read it by its own queries to the engine."""
+    """Whether code names a model, or may read it with queries of its own to the engine."""
     code = [str(item.payload) for item in model.python_env.values()]
     if is_sql_model(model):
         code += list_jinja_macros(model)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BATCH = find_rule("batch-size-removed")
 GUARDS = find_rule("guard-removed")
 LAYOUT = find_rule("table-layout-changed")
-# Values that Spark does not read back as it wrote them, by format. Tried with Spark 3.5.
+# Values that Spark reads back differently than it wrote them, by format. Tried with Spark 3.5.
 _LOST_IN_TEXT = {
     "csv": "CSV files do not keep all values: blanks at the ends of texts and microseconds go, an "
     "empty text becomes NULL, a line break ends the row, and arrays and structs are refused.",
@@ -36,7 +36,7 @@ MERGE = find_rule("merge-logic-changed")
 
 @on_change(BATCH)
 def find_batch_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Batches that are gone, or ten times larger, or too large for a model that reads itself."""
+    """Finds batches that are gone, ten times larger, or too large for a model that reads itself."""
     old, new = pair.before.batch_size, pair.after.batch_size
     if old is None or not pair.after.kind.is_incremental_by_time_range:
         return
@@ -65,7 +65,7 @@ def find_batch_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
 
 @on_change(GUARDS)
 def find_guard_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Lost settings that protect a table from a rebuild or a change by mistake."""
+    """Finds lost settings that protect a table from a rebuild or a change by mistake."""
     old, new = pair.before.kind, pair.after.kind
     lost: list[str] = []
     before, after = (getattr(side, "on_destructive_change", None) for side in (old, new))
@@ -109,7 +109,7 @@ def find_guard_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
 
 @on_new_model(GUARDS)
 def find_missing_guards(model: Model, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Settings of a new model that no guard holds back."""
+    """Finds settings of a new model that carry the risk a guard would report."""
     lacking: dict[str, str] = {}
     if model.allow_partials and model.kind.is_incremental:
         lacking["allow_partials true"] = (
@@ -136,7 +136,7 @@ def _writes_prod_directly(model: Model) -> bool:
 
 @on_change(LAYOUT)
 def find_layout_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Partitions, clustering and formats: another table with the same rows."""
+    """Finds changed partitions, clustering and formats: another table with the same rows."""
     if pair.before.kind.name != pair.after.kind.name:
         return
     changed: list[str] = []
@@ -189,9 +189,9 @@ def find_layout_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
 
 
 def _list_partitions_beside_time(pair: ModelPair, added: set[str]) -> list[str]:
-    """Added partition columns that split an interval by something else than its time.
+    """Lists added partition columns that split an interval by something other than its time.
 
-    INSERT OVERWRITE leaves a partition alone that the query gives no row for (Spark:
+    INSERT OVERWRITE does not touch a partition for which the query gives no row (Spark:
     `spark.sql.sources.partitionOverwriteMode`, which SQLMesh sets to dynamic).
     """
     model, query = pair.after, pair.query_after
@@ -207,7 +207,7 @@ def _list_partitions_beside_time(pair: ModelPair, added: set[str]) -> list[str]:
 
 
 def _list_partitions(model: Model) -> list[str]:
-    """Lists partition columns by name: the state stores some functions in another form."""
+    """Lists partition columns by name, because the state stores some functions in another form."""
     return sorted(list_column_names(list(model.partitioned_by)))
 
 
@@ -217,7 +217,7 @@ def _render_expressions(items: Any) -> list[str]:
 
 @on_change(MERGE)
 def find_merge_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Changes of WHEN MATCHED, merge filters, and validity settings of dimensions."""
+    """Finds changes of WHEN MATCHED, merge filters, and validity settings of dimensions."""
     old, new = pair.before.kind, pair.after.kind
     if old.name != new.name:
         return
@@ -297,8 +297,8 @@ def _define_property(
 
 
 # Delta (docs.delta.io, "Table properties reference"), Iceberg (iceberg.apache.org,
-# "Configuration"), Hudi ("All configurations"), Hive's and Spark's own. A property that is not
-# listed here only concerns sizes, statistics, compression and the like.
+# "Configuration"), Hudi ("All configurations"), and those of Hive and Spark. All other properties
+# only concern sizes, statistics, compression and the like.
 _KNOWN = (
     _define_property(r"delta\.deletedFileRetentionDuration", "history", "more", "interval 1 week"),
     _define_property(r"delta\.logRetentionDuration", "history", "more", "interval 30 days"),
@@ -343,7 +343,7 @@ _HOURS = {"": 1.0, "minute": 1 / 60, "hour": 1.0, "day": 24.0, "week": 168.0}
 
 @on_change(PROPERTIES)
 def find_property_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Changed properties in the MODEL block, and in `TBLPROPERTIES` of the model's statements."""
+    """Finds changed properties in the MODEL block, and in `TBLPROPERTIES` of its statements."""
     before, after = read_table_properties(pair.before), read_table_properties(pair.after)
     found: dict[PropertyEffect, list[str]] = {}
     for name in sorted(before.keys() | after.keys()):

@@ -1,5 +1,6 @@
-"""Rules on the files of a change, also if the project does not load; a module must be imported here
-to take part.
+"""Rules on the files of a change, also if the project does not load.
+
+A module must be imported here to take part.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A project's configuration: its text without a load, settings that run a program although no line
-of Python changes, and the effects of settings without a rule of their own.
+"""A project's configuration: its text without a load, and the effects of its settings.
 
+Some settings run a program although no line of Python changes; others have no rule of their own.
 SQLMesh passes settings on when it opens a connection. The review opens the connection for unit
 tests. (SQLMesh's `config/connection.py` and `env_vars`; Spark's and DuckDB's documentation of their
 settings)
@@ -29,7 +29,9 @@ STAND_IN = re.compile(rf"jinja[0-9a-f]{{{_DIGITS}}}")
 
 
 def flatten_configuration_file(text: str | None) -> dict[str, object] | None:
-    """Flattens a YAML configuration to dotted keys; None if it is no mapping.
+    """Flattens a YAML configuration; None if it is no mapping.
+
+    A NUL character joins the nested keys.
 
     The result of Jinja depends on the machine, so a template is a value that equals only itself.
     """
@@ -68,7 +70,10 @@ def is_configuration_file_of_project(inputs: RuleInputs, path: str) -> bool:
 
 
 def read_file_text_before_move(inputs: RuleInputs, path: str) -> str | None:
-    """A configuration's text before; it may have stood under another of SQLMesh's names."""
+    """Reads a configuration's earlier text, which may have another of SQLMesh's file names.
+
+    None if there was no such file.
+    """
     text = inputs.read_text_before(path)
     changed = inputs.all_changed_files or inputs.changed_files or ()
     for name in FILES if text is None else ():
@@ -81,7 +86,7 @@ def read_file_text_before_move(inputs: RuleInputs, path: str) -> str | None:
 def iterate_changed_configurations(
     inputs: RuleInputs,
 ) -> Iterator[tuple[str, dict[str, object] | None, dict[str, object] | None]]:
-    """Each changed configuration, with its keys and their values before and after."""
+    """Yields each changed configuration's path, with its flat keys and values before and after."""
     for path in inputs.changed_files or ():
         if is_configuration_file_of_project(inputs, path):
             yield (
@@ -93,8 +98,8 @@ def iterate_changed_configurations(
 
 RUNS_CODE = find_rule("setting-runs-code")
 _CONNECTIONS = re.compile(r"(^|_)connection$")
-# Native libraries and classes by name: DuckDB's extensions, ODBC drivers, an identity provider's
-# class, a directory with Spark's own configuration, Python's file systems.
+# Native libraries and classes by name: DuckDB's extensions, ODBC drivers, the class of an identity
+# provider, a directory with Spark's own configuration, Python's file systems.
 _LOADERS = frozenset(
     {"extensions", "filesystems", "driver", "driver_name", "odbc_properties", "conn_properties",
      "credentials_provider", "config_dir", "krb5_config", "plugin_name"}
@@ -119,7 +124,7 @@ _STARTING_OPTION = re.compile(
 
 @on_file(RUNS_CODE)
 def find_program_settings_in_file(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """New or changed settings that run code, in a project's YAML configuration."""
+    """Finds new or changed settings that run code, in a project's YAML configuration."""
     for path, old, new in iterate_changed_configurations(inputs):
         found = [
             key.split("\x00")
@@ -176,7 +181,7 @@ def _does_setting_start_from_spark(name: str, value: str) -> bool:
     return bool(_SPARK.match(name))
 
 
-# Severity if it differs from the rule's, effect of the setting, and condition that clears it.
+# The severity if it is not the rule's, the effect of the setting, and the condition that clears it.
 OtherJudgement = tuple[Severity | None, str, str]
 
 CONFIRM = "the owner of the project confirms it"
@@ -197,7 +202,7 @@ _EFFECTS: dict[str, OtherJudgement] = {
     "cicd_bot": (None, "how pull requests are planned, here and by SQLMesh's own bot", _NOTHING),
     "infer_python_dependencies": (None, "how the requirements are found", _NOTHING),
 }
-# Data that are deleted after the time. If they are kept longer, they only need space.
+# Data that are deleted after this time. To keep them longer only needs space.
 _LIFETIMES = {
     "snapshot_ttl": "table versions that no environment uses",
     "environment_ttl": "environments",
@@ -237,7 +242,7 @@ _LONGEST_WAIT = 6 * 60 * 60
 
 
 def _read_default(name: str, value: Any) -> Any:
-    """A setting's value; without a name the bot deploys main."""
+    """Returns a setting's value or its default; without a name the bot deploys main."""
     if name == "prod_branch_name" and value in (None, "main"):
         return "main"
     return _DEFAULTS.get(name) if value is None else value
@@ -259,7 +264,7 @@ def _judge_run_setting(name: str, before: Any, after: Any) -> OtherJudgement:
 def judge_other_setting_in_file(
     head: str, before: Any = None, after: Any = None, *, name: str = ""
 ) -> OtherJudgement:
-    """Judges a change of such a setting: severity, effect, and condition that clears it.
+    """Judges a change of a setting without its own rule: severity, effect, and what clears it.
 
     Args:
         head: The first key of the setting.
@@ -296,7 +301,10 @@ def _read_hours(lifetime: Any) -> float | None:
 
 
 def _find_lost_guard(head: str, before: Any, after: Any) -> str | None:
-    """Describes a lost guard: an approval, a notification of failures, a pinned environment."""
+    """Describes a lost guard: an approval, a notice of failures, a pinned environment.
+
+    None if no guard is lost.
+    """
     if head == "pinned_environments":
         if list_lower_case_words_of_setting(before) - list_lower_case_words_of_setting(after):
             return "the janitor deletes an environment that is not pinned once its time is over"
@@ -333,7 +341,7 @@ def _list_approvers(users: Any) -> set[str]:
 
 
 def _list_heard_failures(targets: Any) -> set[str]:
-    """Lists the failures of which notification targets, or those of the users, get notice."""
+    """Lists the failures about which notification targets, or those of the users, get a notice."""
     heard: set[str] = set()
     for one in _list_mappings_of_setting(targets):
         heard |= list_lower_case_words_of_setting(one.get("notify_on")) & _FAILURES
@@ -352,6 +360,6 @@ _WRITTEN_DEFAULTS: dict[str, object] = {
 
 
 def does_file_spell_default(name: str, before: Any, after: Any) -> bool:
-    """Checks whether a setting only writes out SQLMesh's default, or leaves it out again."""
+    """Whether a setting only writes out SQLMesh's default, or leaves it out again."""
     default = _WRITTEN_DEFAULTS.get(name)
     return default is not None and {str(before), str(after)} == {"None", str(default)}

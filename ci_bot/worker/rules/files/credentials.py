@@ -32,7 +32,7 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_file
 
-# Credentials in the lines of a file: the kind, and how sure it is. Never the value.
+# Credentials in the lines of a file: the kind, and how sure the finding is, but never the value.
 #
 # A text about passwords contains no password. So a name is not enough: its value must be a literal,
 # and the literal must look like a credential (`judge_likeness_to_secret`).
@@ -42,7 +42,7 @@ from ci_bot.worker.rules.registry import on_file
 LONGEST_LINE = 20_000
 
 # The kind of a file decides what a value without quotes is: in code and SQL it is an expression, in
-# prose it is the next word. Every other file counts as a file of settings.
+# prose it is the next word. All other files count as files of settings.
 _CODE = frozenset({
     ".py", ".ipynb", ".json", ".toml", ".tf", ".js", ".jsx", ".ts", ".tsx", ".java", ".kt",
     ".scala", ".go", ".rs", ".rb", ".r", ".php", ".pl", ".c", ".cpp", ".h", ".cs", ".swift",
@@ -90,7 +90,7 @@ _DEFAULT = re.compile(
 )
 
 _SHELL_DEFAULT = re.compile(r"\$\{(?P<name>\w{1,200}):?-(?P<value>[^}\n]{1,500})\}")
-# An address of the machine itself. If people made its password, it is usually for a database for
+# An address of the same machine. If people made its password, it is usually for a database for
 # development. If a machine generated it, it may open the far end of a tunnel.
 OF_SAME_MACHINE = "a password in an address of the same machine"
 _LOOPBACK = re.compile(r"(?i)@(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?![\w.\-])")
@@ -103,7 +103,7 @@ class FoundSecret(NamedTuple):
 
     Attributes:
         what: The end of a sentence: "the line holds ...".
-        sure: Whether the literal looks like a credential, too; if not, only its name does.
+        sure: Whether the literal also looks like a credential; if not, only its name does.
     """
 
     what: str
@@ -118,7 +118,7 @@ class FoundCredential(NamedTuple):
 
 
 def may_file_hold_credential(text: str, path: str, shapes: CredentialShapeSet) -> bool:
-    """Whether a file may contain a credential, so that its lines must be checked; most may not.
+    """Whether a file may contain a credential, so its lines must be checked; most files may not.
 
     Args:
         shapes: The shapes that `text` may contain.
@@ -220,7 +220,7 @@ def _grade_placed_credential(value: str, *, header: bool, address: bool) -> Secr
 def _list_credentials_by_file(
     lines: Sequence[str], number: int, name: str
 ) -> Iterator[FoundCredential]:
-    """Files whose format has no names for values."""
+    """Lists the passwords in files whose format has no names for values."""
     line = lines[number]
     found = list_entry_passwords(lines, number)
     if not found and name in _NETRC:
@@ -312,14 +312,14 @@ def _grade_credential(what: str, grade: SecretLikeness, value: str) -> Iterator[
 SECRET = find_rule("hardcoded-secret")
 ENV_FILE = find_rule("env-file-tracked")
 
-# At most so many lines with one kind of credential are named; the others are counted.
+# At most this many lines with one kind of credential are named; the others are counted.
 LINES_NAMED = 3
 _TEMPLATE_ENV = re.compile(r"(?i)\.(example|sample|template|dist|tpl)$|^(example|sample)\.")
 
 
 @on_file(SECRET)
 def find_secrets_hardcoded_in_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Credentials in lines that the change adds: one observation for each kind and file."""
+    """Finds credentials in lines that the change adds: one observation for each kind and file."""
     for path in inputs.changed_files or ():
         after = inputs.read_text_after(path) if is_file_read_by_a_rule(path) else None
         if after is None:
@@ -341,17 +341,17 @@ def find_secrets_hardcoded_in_files(inputs: RuleInputs) -> Iterator[RuleObservat
 
 
 def _is_credential_held_by_base(inputs: RuleInputs, found: Iterable[FoundCredential]) -> bool:
-    """Whether the base branch contains all of these values as credentials already.
+    """Whether the base branch already contains all of these values as credentials.
 
     The search covers the old side of every changed file, because a value may have moved, or only
-    the rest of its line was edited; and the files from which a new line may be copied.
+    the rest of its line was edited. It also covers the files from which a new line may be copied.
     """
     values = {one.value for one in found if one.credential.sure}
     return values <= inputs.compute_once(_list_credentials_before)
 
 
 def _list_credentials_before(inputs: RuleInputs) -> frozenset[str]:
-    """Lists the credentials of the base in the changed files, and in the files to copy from."""
+    """Lists the base's credentials in changed files and in files that a line may be copied from."""
     paths = (*(inputs.changed_files or ()), *inputs.copied_from)
     texts = ((inputs.read_text_before(path), path) for path in paths)
     return frozenset(
@@ -426,7 +426,7 @@ def _observe_credential(
 
 @on_file(ENV_FILE)
 def find_tracked_env_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """An .env file that the change adds or edits; SQLMesh reads it by itself."""
+    """Finds .env files that the change adds or edits; SQLMesh reads them automatically."""
     for path in inputs.changed_files or ():
         name = PurePosixPath(path).name
         if not (name == ".env" or name.startswith(".env.") or name.endswith(".env")):

@@ -1,5 +1,6 @@
-"""Workflows, manifests, pipelines, services of Compose and values of Helm by which prod is deployed
-and run: what differs between two versions.
+"""YAML files by which prod is deployed and run: the differences between two versions.
+
+They are workflows, manifests, pipelines, services of Compose and values of Helm.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from ci_bot.yaml_reader import read_yaml_or_none
 
 
 class DeploymentDifference(NamedTuple):
-    """One thing that differs: the word to look for in the file, and a sentence without its end."""
+    """One difference: the word to look for in the file, and a sentence without its end."""
 
     anchor: str
     sentence: str
 
 
-# Path of a value, lists without positions, and the value.
+# The path of a value without positions in lists, and the value.
 _Pair = tuple[tuple[str, ...], str]
 
 _MANIFEST_KINDS = frozenset(
     {"CronJob", "Job", "Deployment", "StatefulSet", "DaemonSet", "Pod", "ConfigMap", "Workflow",
      "CronWorkflow", "WorkflowTemplate", "SparkApplication", "ScheduledSparkApplication"}
 )  # fmt: skip
-# What a person reads, and what no container sees.
+# Keys that only people read; no container sees them.
 _OF_PEOPLE = frozenset(
     {"name", "run-name", "description", "displayname", "labels", "annotations", "tags", "comment"}
 )
@@ -40,7 +41,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(m|[kKMGT]i?)?")
 _UNITS = {None: 1.0, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10,
           "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}  # fmt: skip
 
-# Of a workflow: those that can reach prod, and the review itself.
+# Workflows that can reach prod, and the review itself.
 REACHES_PROD = re.compile(
     r"\bsqlmesh\b|\bsecrets\.|\bterraform\b|\bspark-submit\b|\bdatabricks\b"
     r"|^[^\S\n]*environment[ \t]*:",
@@ -56,7 +57,7 @@ _PINNED = re.compile(r"@(?:[0-9a-f]{40}|v?\d[\w.-]*|sha256:[0-9a-f]+)$")
 def list_differences_of_workflow_file(
     before: str | None, after: str | None
 ) -> Iterator[DeploymentDifference]:
-    """What a workflow that can reach prod, or reviews for it, does otherwise.
+    """Lists the differences of a workflow that can reach prod, or that reviews for it.
 
     Args:
         before, after: the file's text; None if there is none.
@@ -133,7 +134,7 @@ def _judge_workflow_file(  # noqa: PLR0911 - one line for each kind of key reads
             return DeploymentDifference(key, f"{shown}: code that others may change runs there")
         return None
     if key == "run":
-        # What runs SQLMesh is compared command by command.
+        # Commands that run SQLMesh are compared one by one (`run_commands`).
         lost = was is not None and CHECKS.search(was) and "sqlmesh" not in was
         gained = now is not None and was is None and changes_prod and "sqlmesh" not in now
         if lost:
@@ -155,7 +156,7 @@ def _judge_trigger(
 ) -> DeploymentDifference | None:
     key = path[-1]
     if "pull_request_target" in path or "schedule" in path or "workflow_dispatch" in path:
-        return None  # said elsewhere, or started by hand
+        return None  # reported elsewhere, or started by hand
     narrows = key in {"paths", "paths-ignore", "branches-ignore", "tags"} or (
         key in {"branches", "types"} and was is not None
     )
@@ -178,7 +179,7 @@ def is_manifest_file(text: str) -> bool:
 
 
 def list_differences_of_manifest_file(before: str, after: str) -> Iterator[DeploymentDifference]:
-    """What a workload is otherwise, but for names, labels, and more memory or processors."""
+    """Lists the differences of a workload, except names, labels, and more memory or processors."""
     old, new = read_deployment_values(before), read_deployment_values(after)
     if old is None or new is None:
         return
@@ -213,7 +214,7 @@ def read_deployment_values(text: str) -> Counter[_Pair] | None:
 
 
 def write_template_on_one_line(template: str) -> str:
-    """A template as one line without quotes."""
+    """Returns a template as one line without quotes."""
     return " ".join(template.split()).replace("'", "\u2019")
 
 
@@ -235,7 +236,7 @@ def _iterate_pairs_of_deployment_yaml(value: Any, path: tuple[str, ...]) -> Iter
 
 
 def _name_variable(item: Any) -> Any:
-    """`{name: X, value: y}` of Kubernetes as `{X: y}`: the name says what the value is."""
+    """Turns `{name: X, value: y}` of Kubernetes into `{X: y}`: the name says what the value is."""
     if isinstance(item, Mapping) and set(item) <= {"name", "value", "valueFrom"} and "name" in item:
         return {str(item["name"]): item.get("value", item.get("valueFrom"))}
     return item
@@ -244,7 +245,10 @@ def _name_variable(item: Any) -> Any:
 def list_changed_pairs(
     old: Counter[_Pair], new: Counter[_Pair]
 ) -> Iterator[tuple[tuple[str, ...], str | None, str | None]]:
-    """(path, value before, value after) of what differs; what changed at one path is one change."""
+    """Yields (path, value before, value after) of each difference.
+
+    A lost and a new value at one path are one difference; None if there is no value on that side.
+    """
     lost, gained = (list((a - b).elements()) for a, b in ((old, new), (new, old)))
     left: dict[tuple[str, ...], list[str]] = {}
     for path, value in gained:
@@ -258,7 +262,7 @@ def list_changed_pairs(
 
 
 def show_change_of_deployment_file(path: tuple[str, ...], was: str | None, now: str | None) -> str:
-    """A changed setting for a report, by the names that lead to it; it shows no secret."""
+    """Shows a changed setting in a report, by the names that lead to it; it shows no secret."""
     name = ".".join(path[-2:])
     before, after = (_show_value_of_deployment_yaml(path, one) for one in (was, now))
     return f"`{name}` goes from {before} to {after}"
@@ -267,12 +271,12 @@ def show_change_of_deployment_file(path: tuple[str, ...], was: str | None, now: 
 _SHOWN = 100
 _WORD = re.compile(r"[^\s\"'=:,;\[\]{}()<>|&/]+")
 _SIGNED_IN = re.compile(r"(?<=://)[^/\s@]{1,200}@")
-# What a switch says is no secret, whatever its name.
+# The value of a switch is no secret, also if its name looks like one.
 _SWITCHES = frozenset({"true", "false", "read", "write", "none", "{}", "0", "1"})
 
 
 def _show_value_of_deployment_yaml(names: tuple[str, ...], value: str | None) -> str:
-    # These files hold commands and lines of any form, where no pattern finds each secret.
+    # These files hold commands and lines of any form, in which patterns do not find every secret.
     if value is None:
         return "nothing"
     if value not in _SWITCHES and any(map(is_name_of_secret, (*names, *_WORD.findall(value)))):
@@ -281,7 +285,7 @@ def _show_value_of_deployment_yaml(names: tuple[str, ...], value: str | None) ->
 
 
 def show_line_of_deployment_file(line: str) -> str:
-    """A line for a report; if it may hold a secret, its first word alone."""
+    """Shows a line in a report; only its first word if it may hold a secret."""
     words = line.split()
     if any(map(is_name_of_secret, _WORD.findall(line))):
         return f"`{words[0]} (not shown)`"
@@ -289,7 +293,7 @@ def show_line_of_deployment_file(line: str) -> str:
 
 
 def show_text_of_deployment_file(text: str) -> str:
-    """A text for a report that has no names of its own, such as a path."""
+    """Shows a text in a report that has no names of its own, such as a path."""
     hidden = _SIGNED_IN.sub("***@", redact_shapes(" ".join(text.split())).replace("`", "'"))
     return f"`{shorten_redacted(hidden, _SHOWN)}`"
 
@@ -304,9 +308,9 @@ class DeploymentFormat:
     """A kind of YAML file by which prod is deployed or run.
 
     Attributes:
-        path: what the path of such a file looks like.
-        means_prod: what the text of such a file has if it can reach prod.
-        passed: keys that change nothing that prod does: names, caches, reports.
+        path: the pattern for the path of such a file.
+        means_prod: the pattern that the text of such a file matches if it can reach prod.
+        passed: keys with no effect on prod: names, caches, reports.
         commands: keys of shell commands; those of SQLMesh are compared by another rule.
         limits: keys of times; only a shorter one counts.
         effect: what another value does.
@@ -382,7 +386,7 @@ _SECONDS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
 
 
 def find_deployment_format(path: str, repository: Path) -> DeploymentFormat | None:
-    """Finds the format of a file; values of Helm are those beside a chart."""
+    """Finds the format of a file; None if it has none. Values of Helm are those beside a chart."""
     for known in FORMATS:
         if known.path.search(path):
             return known
@@ -396,7 +400,7 @@ def find_deployment_format(path: str, repository: Path) -> DeploymentFormat | No
 def list_pipeline_differences(
     known: DeploymentFormat, before: str, after: str
 ) -> Iterator[DeploymentDifference]:
-    """What a file of a known format does otherwise, if it can reach prod."""
+    """Lists the differences of a file of a known format, if it can reach prod."""
     if not any(map(known.means_prod.search, (before, after))):
         return
     old, new = read_deployment_values(before), read_deployment_values(after)
@@ -423,7 +427,7 @@ def list_pipeline_differences(
 def _judge_command(
     path: tuple[str, ...], was: str | None, now: str | None
 ) -> Iterator[DeploymentDifference]:
-    """A check that is gone or another one, and what newly runs beside the deployment."""
+    """Yields a check that is gone or changed, and a new command beside the deployment."""
     shown = show_change_of_deployment_file(path, was, now)
     if any(text is not None and SQLMESH_RUNS.search(text) for text in (was, now)):
         return
@@ -441,7 +445,7 @@ def _is_smaller(was: str | None, now: str | None, *, is_time: bool) -> bool:
 
 
 def _read_seconds(text: str) -> float:
-    """Reads `1h 30m`, `90 minutes` or a plain number; the units of one file are alike."""
+    """Reads `1h 30m`, `90 minutes` or a plain number; both versions of a file use the same unit."""
     return sum(
         float(number) * _SECONDS.get(unit.lower()[:1], 60.0)
         for number, unit in _DURATION.findall(text)

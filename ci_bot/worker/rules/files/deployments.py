@@ -1,8 +1,8 @@
-"""What prod is built from, started by, guarded by and stands on, beside models and settings.
+"""Files that decide how prod is built, started, guarded and hosted, beside models and settings.
 
-No plan shows it. A file of a known kind is compared as that kind, line by line here and as YAML in
-`deployment_yaml`; what is known to change nothing there (comments, names, labels, more memory) is
-passed over, and all else is for a person.
+No plan shows their changes. A file of a known kind is compared as that kind, line by line here and
+as YAML in `deployment_yaml`. Changes that are known to have no effect (comments, names, labels,
+more memory) are left out, and a person checks all others.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _OF_LOGS = re.compile(r"^ENV\s+(PYTHON\w+|PIP_\w+|LOG\w*|DEBIAN_FRONTEND)[= ]", 
 
 
 def list_differences_of_image_file(before: str, after: str) -> Iterator[DeploymentDifference]:
-    """Instructions of a Dockerfile that are not as they were."""
+    """Lists the instructions of a Dockerfile that changed."""
     old, new = (Counter(_list_instructions(text)) for text in (before, after))
     yield from _list_changed_lines(old, new, "the image that prod runs is built otherwise")
 
@@ -79,7 +79,7 @@ _MOST_TOLD = 4
 def _list_changed_lines(
     old: Counter[str], new: Counter[str], effect: str
 ) -> Iterator[DeploymentDifference]:
-    """One difference for all lines that go or come."""
+    """Yields one difference for all lines that are added or removed."""
     lost, gained = (list((a - b).elements()) for a, b in ((old, new), (new, old)))
     if not lost and not gained:
         return
@@ -102,7 +102,7 @@ _REMARK = re.compile(r"^[^\S\n]*(#|//)[^\n]*$", re.MULTILINE)
 
 
 def list_differences_of_terraform_file(before: str, after: str) -> Iterator[DeploymentDifference]:
-    """Lines of Terraform that are not as they were."""
+    """Lists the lines of Terraform that changed."""
     old, new = (Counter(_list_deployment_settings(text)) for text in (before, after))
     yield from _list_changed_lines(
         old, new, "what prod runs on changes, which no plan of SQLMesh shows; Terraform's does"
@@ -128,7 +128,7 @@ _OF_SPEED = re.compile(
 
 
 def list_differences_of_hadoop_file(before: str, after: str) -> Iterator[DeploymentDifference]:
-    """Properties of Hadoop, Hive or HDFS that have another value."""
+    """Lists properties of Hadoop, Hive or HDFS that have another value."""
     old, new = (_read_properties(text) for text in (before, after))
     for name in sorted(old.keys() | new.keys()):
         was, now = old.get(name), new.get(name)
@@ -145,7 +145,7 @@ def _read_properties(text: str) -> dict[str, str]:
 
 
 def read_spark_properties_file(text: str) -> dict[str, str]:
-    """The settings of a spark-defaults.conf, by key."""
+    """Reads the settings of a spark-defaults.conf, by key."""
     found: dict[str, str] = {}
     for line in text.splitlines():
         words = line.strip()
@@ -155,7 +155,7 @@ def read_spark_properties_file(text: str) -> dict[str, str]:
     return found
 
 
-# What a checkout or an image leaves out. Patterns of both files are nearly those of git.
+# Files that a checkout or an image leaves out. Both formats use nearly the patterns of git.
 
 _MOST_PATTERNS = 500
 _NOT_MISSED = re.compile(
@@ -168,7 +168,7 @@ _NOT_MISSED = re.compile(
 def list_files_excluded_from_image(
     before: str | None, after: str, files: Iterable[str]
 ) -> Iterator[DeploymentDifference]:
-    """Patterns of a .dockerignore that leave files of the project out of the image from now on."""
+    """Lists new patterns of a .dockerignore that leave files of the project out of the image."""
     old, new = _list_ignore_file_patterns(before or ""), _list_ignore_file_patterns(after)
     if len(old) + len(new) > _MOST_PATTERNS:
         yield DeploymentDifference(
@@ -198,7 +198,7 @@ def list_files_excluded_from_image(
 
 
 def _read_exclusion(pattern: str) -> FilePattern:
-    # A pattern is anchored at the root there, with or without a slash before it.
+    # In a .dockerignore a pattern begins at the root, with or without a slash before it.
     return read_pattern(f"/{pattern.lstrip('/')}")
 
 
@@ -212,7 +212,7 @@ _REWRITES = re.compile(r"\s(filter=(?!$)\S+|working-tree-encoding=\S+|export-ign
 def list_differences_of_gitattributes_file(
     before: str | None, after: str, files: Iterable[str]
 ) -> Iterator[DeploymentDifference]:
-    """Attributes of git's by which files are checked out as something else than is committed."""
+    """Lists git attributes by which a checkout changes the content of files."""
     known = set(_list_ignore_file_patterns(before or ""))
     every, lines = list(files), _list_ignore_file_patterns(after)
     if len(lines) > _MOST_PATTERNS:
@@ -246,7 +246,7 @@ _OF_DEVELOPERS = re.compile(r"dev|test|lint|doc|typing|ci\b", re.IGNORECASE)
 
 
 def is_requirements_file(path: str) -> bool:
-    """Whether a file lists packages that prod gets: for pip, and not for developers."""
+    """Whether a file lists packages for pip that prod gets, and not only developers."""
     name = PurePosixPath(path).name.lower()
     in_folder = PurePosixPath(path).parent.name == "requirements"
     named = in_folder or name.startswith(("requirements", "constraints"))
@@ -256,7 +256,7 @@ def is_requirements_file(path: str) -> bool:
 def list_differences_of_requirements_file(
     before: str, after: str
 ) -> Iterator[DeploymentDifference]:
-    """Other sources of packages, and packages that are gone."""
+    """Lists other sources of packages, and packages that are gone."""
     old, new = (_list_requirement_lines(text) for text in (before, after))
     for line in new:
         if line not in old and _OPTION.match(line):
@@ -282,7 +282,7 @@ def list_differences_of_requirements_file(
 def _list_requirement_lines(text: str) -> list[str]:
     joined = re.sub(r"\\[^\S\n]*\n", " ", text)
     lines = (line.partition(" #")[0].strip() for line in joined.splitlines())
-    # A hash is a form of the same package.
+    # A hash only names a form of the same package.
     return [re.sub(r"\s+--hash=\S+", "", line) for line in lines if line and line[0] != "#"]
 
 
@@ -294,21 +294,21 @@ def _name_package(line: str) -> str | None:
 def list_differences_of_script_file(
     before: str | None, after: str
 ) -> Iterator[DeploymentDifference]:
-    """Line ends of Windows, with which no shell runs a script."""
+    """Finds line ends of Windows, with which no shell runs a script."""
     if "\r\n" in after and "\r\n" not in (before or ""):
         yield DeploymentDifference(
             "", "Its lines end as on Windows: a shell takes the end for a part of each command"
         )
 
 
-# So often a pattern is held against a file; a file with more lines is for a person.
+# At most this many times a pattern is compared with a file; a person checks a file with more lines.
 MOST_COMPARISONS = 2_000_000
 
 
 def list_differences_of_owners_file(
     before: str, after: str, files: Sequence[str]
 ) -> Iterator[DeploymentDifference]:
-    """Owners who are asked about less than before, by lines that go or that others win over."""
+    """Lists owners who are asked about less than before, because lines are gone or others win."""
     old, new = read_owner_lines(before), read_owner_lines(after)
     if (len(old) + len(new)) * len(files) > MOST_COMPARISONS:
         if _list_codeowner_words(old) != _list_codeowner_words(new):
@@ -325,7 +325,7 @@ def list_differences_of_owners_file(
         owners = [set(line.owners) if line is not None else set() for line in (was, now)]
         owned_before |= owners[0]
         owned_after |= owners[1]
-        # A new line that names somebody else hands these files over, in plain sight.
+        # A new line that names somebody else hands these files over, and everybody sees it.
         if now is not None and now.owners and (now.pattern, now.owners) not in known:
             continue
         for owner in owners[0] - owners[1]:
@@ -346,7 +346,7 @@ def _list_codeowner_words(lines: Sequence[OwnerLine]) -> list[tuple[str, tuple[s
 CHANGED = find_rule("deployment-changed")
 _CLEARS = "the owner of the deployment confirms it"
 
-# Files that run, and that nobody can read in a review.
+# Files that run, although nobody can read them in a review.
 _BINARIES = frozenset(
     {".whl", ".egg", ".jar", ".war", ".so", ".dll", ".dylib", ".pyd", ".pyc", ".exe", ".bin"}
 )
@@ -361,7 +361,7 @@ MOST_FILES = 20_000
 
 @on_file(CHANGED)
 def find_changed_deployment_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Files that decide how prod is built, started and guarded, and that do it otherwise."""
+    """Finds files that change how prod is built, started and guarded."""
     for path in inputs.changed_files or ():
         if PurePosixPath(path).suffix.lower() in _BINARIES:
             yield from _observe_binary_file(inputs, path)
@@ -441,7 +441,7 @@ def _is_shell_file(path: str, text: str) -> bool:
 
 @lru_cache(maxsize=2)
 def _list_files_of_checkout(repository: Path) -> tuple[str, ...]:
-    """The files of the checkout, relative to it; of a large one, some."""
+    """Lists the files of the checkout, relative to it; only some if it is large."""
     found: list[str] = []
     for folder, folders, names in os.walk(repository):
         folders[:] = sorted(set(folders) - _SKIPPED_FOLDERS)
@@ -454,7 +454,7 @@ def _list_files_of_checkout(repository: Path) -> tuple[str, ...]:
 
 @on_file(SPARK)
 def find_spark_file_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Settings in a spark-defaults.conf that reach values or places, as in a connection."""
+    """Finds settings in a spark-defaults.conf that change values or places, as in a connection."""
     for path in inputs.changed_files or ():
         if PurePosixPath(path).suffix not in {".conf", ".properties"}:
             continue

@@ -41,7 +41,7 @@ SIDE_EFFECT = find_rule("macro-side-effect")
 
 @on_file(SIDE_EFFECT, CurrentTime.spec, RandomValue.spec)
 def find_changed_macro_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Changed macro files: each rule checks only the calls that the change adds."""
+    """Finds changed macro files: each rule checks only the calls that the change adds."""
     for path in inputs.changed_files or ():
         tree, old = _parse_both_sides(inputs, path)
         if tree is not None:
@@ -51,13 +51,17 @@ def find_changed_macro_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
 def list_new_calls_in_macro_file(
     inputs: RuleInputs, path: str, calls_in: Callable[[list[ast.AST]], list[str]]
 ) -> list[str]:
-    """Lists the calls that a changed file of macros has more often than before."""
+    """Lists the calls that a changed macro file has more often than before; empty for others."""
     tree, old = _parse_both_sides(inputs, path)
     return _list_calls_more_often(calls_in([tree]), calls_in([old])) if tree is not None else []
 
 
 def _parse_both_sides(inputs: RuleInputs, path: str) -> tuple[ast.AST | None, ast.AST]:
-    """Parses a file of macros after and before the change; None if it is no macro file."""
+    """Parses a file of macros after and before the change.
+
+    The first is None if the file is gone, cannot be parsed, or is no macro file. The second is
+    empty if there was no such code.
+    """
     nothing = ast.Module(body=[], type_ignores=[])
     inside = inputs.find_path_in_project(path)
     is_python = PurePosixPath(path).suffix == ".py"
@@ -112,7 +116,7 @@ def _list_anchors(calls: list[str]) -> tuple[str, ...]:
     return tuple(part for call in calls for part in (call, call.rpartition(".")[2]))
 
 
-# Settings of the Spark session that Python changes: `spark.conf.set`, and SET in `spark.sql`.
+# Settings of the Spark session that Python code changes: `spark.conf.set`, and SET in `spark.sql`.
 
 
 _EXECUTES = frozenset({"sql", "execute"})
@@ -129,7 +133,7 @@ class _SettingCall:
 
 @on_file(SETTING)
 def find_settings_in_python_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Settings in changed Python files of a project that were not there before."""
+    """Finds settings in changed Python files of a project that were not there before."""
     for path in inputs.changed_files or ():
         if PurePosixPath(path).suffix != ".py" or inputs.find_path_in_project(path) is None:
             continue
@@ -155,7 +159,7 @@ def find_settings_in_python_files(inputs: RuleInputs) -> Iterator[RuleObservatio
 
 
 def _iterate_settings(text: str | None) -> Iterator[_SettingCall]:
-    """Yields the calls in a file that change a setting, unless it is known as harmless."""
+    """Yields the calls in a file that change a setting, except settings known as harmless."""
     tree = parse_python(text) if text is not None else None
     for node in ast.walk(tree) if tree is not None else ():
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
@@ -192,7 +196,7 @@ def _is_spark_conf(node: ast.expr) -> bool:
 
 # Macros in Python that read the clock or draw random values while they write a model's query.
 #
-# Their query shows only a date or a number, and not its source.
+# The query shows only a date or a number, and not its source.
 
 
 _FROM_THE_RUN = "the macro writes @execution_ts (or start and end) into the query"
@@ -212,13 +216,13 @@ class MacroFunction:
 
 @on_change(CurrentTime.spec, RandomValue.spec)
 def find_changed_macros(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Clocks and random values that the macros of a model read now, and not before."""
+    """Finds clocks and random values that the macros of a model read now, and did not before."""
     yield from _observe_macro_files_of_pair(pair.after, pair.before, inputs, pair.queries)
 
 
 @on_new_model(CurrentTime.spec, RandomValue.spec)
 def find_macros_of_new_models(model: Model, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Clocks and random values that the macros of a new model read."""
+    """Finds clocks and random values that the macros of a new model read."""
     yield from _observe_macro_files_of_pair(model, None, inputs, ModelQueries())
 
 
@@ -258,10 +262,10 @@ def _observe_macro_files_of_pair(
 
 
 def _list_macro_files_of_model(model: Model, queries: ModelQueries) -> Mapping[str, MacroFunction]:
-    """Lists the code that writes a model's query: the macros that it calls, and the macros that
-    these call.
+    """Maps the names of the macros that write a model's query to their code.
 
-    SQLMesh also stores signals, and the macros of audits and statements, with the model.
+    These are the macros that the query calls, and those that they call. SQLMesh also stores
+    signals, and the macros of audits and statements, with the model.
     """
     code = {
         name: item

@@ -1,4 +1,4 @@
-"""Versions of the engine, of SQLMesh and of packages, in files that decide what is installed."""
+"""Versions of the engine, of SQLMesh and of packages, in files that decide which are installed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _PACKAGES = {
 _HELD_ABOVE = frozenset({"pyspark", "pyspark-client", "pyspark-connect"})
 _NAMES = "|".join(sorted(map(re.escape, _PACKAGES), key=len, reverse=True))
 
-# name[extras], and then the bounds of its version.
+# It matches name[extras], and then the bounds of its version.
 _REQUIREMENT = re.compile(
     rf"(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]*\])?\s*"
     r"(?P<asked>\(?\s*(?:===|==|~=|!=|<=|>=|<|>)[^;#'\"\n)]*)?",
@@ -91,7 +91,7 @@ class VersionBound:
 
     Attributes:
         text: the bounds as they are written.
-        major: the first major version in them; None without any.
+        major: the first major version in them; None if there is none.
         is_open: whether a later major version may be installed.
     """
 
@@ -102,7 +102,7 @@ class VersionBound:
 
 @on_file(CHANGED)
 def find_version_changes_in_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Another major version, or a version without an upper bound any more."""
+    """Finds another major version, or a version that no longer has an upper bound."""
     for path in inputs.changed_files or ():
         if not _is_version_file(path):
             continue
@@ -157,7 +157,7 @@ def _is_version_file(path: str) -> bool:
 
 
 def list_version_bounds_in_file(path: str, text: str) -> Mapping[str, VersionBound]:
-    """Lists the version bounds of each package in a file; `spark` is an image or an archive."""
+    """Maps each package in a file to its version bounds; `spark` is an image or an archive."""
     name = PurePosixPath(path).name.lower()
     if name in LOCK_FILES:
         found = _LOCKED.finditer(text)
@@ -212,7 +212,7 @@ def _parse_bound(text: str, *, is_exact: bool) -> VersionBound:
 
 _TABLE = re.compile(r"^\[\[package\]\][^\S\n]*$", re.MULTILINE)
 _FIELD = re.compile(r'^(name|version)\s*=\s*"([^"\n]*)"', re.MULTILINE)
-# A source that is a table of its own (Poetry), or in one line (uv); PDM names it among the fields.
+# A source is a table of its own (Poetry) or one line (uv); PDM names it among the fields.
 _SOURCE = re.compile(
     r'^\[package\.source\]\n(?P<table>(?:[a-z_]+ = "[^"\n]*"\n?)+)|^source = \{(?P<line>[^}\n]*)\}'
     r'|^(?P<field>(?:git|url|path) = "[^"\n]*")',
@@ -222,7 +222,7 @@ _ADDRESS = re.compile(
     r'\b(url|registry|git|path|editable|virtual|directory|reference)\s*=\s*"([^"]*)"'
 )
 _HASH = re.compile(r"\bsha\d+:[0-9a-f]{16,}")
-# Poetry's name for the index that is used unless a source is named, and uv's address of it.
+# A line of a requirements file with an exact version, as it is needed for hashes.
 _HASHED_LINE = re.compile(
     r"^(?P<name>[A-Za-z0-9][\w.-]*)(?:\[[^\]\n]*\])?\s*==\s*(?P<version>[^\s;\\]+)"
 )
@@ -241,12 +241,15 @@ def is_lock_file(path: str) -> bool:
 
 
 def list_lock_differences(before: str, after: str) -> Iterator[DeploymentDifference]:
-    """Packages that come from elsewhere, and those with other content under the same version."""
+    """Lists packages that come from elsewhere, and those with other content in the same version."""
     yield from _compare_packages(_read_lock_file_tables(before), _read_lock_file_tables(after))
 
 
 def list_hash_differences(before: str, after: str) -> Iterator[DeploymentDifference]:
-    """The same for requirements with hashes, of which sources are compared elsewhere."""
+    """Lists packages of requirements with hashes that have other content in the same version.
+
+    Another function compares the sources of these packages.
+    """
     yield from _compare_packages(_read_requirement_lines(before), _read_requirement_lines(after))
 
 
@@ -293,7 +296,7 @@ def _read_lock_file_tables(text: str) -> dict[str, _LockedPackage]:
                 continue  # the project itself
             shown = " ".join(value for _, value in parts)
         if "name" in fields:
-            # One package may have several versions, each for its own platforms.
+            # One package may have several versions, each for other platforms.
             key = normalize_package_name(fields["name"])
             hashes = frozenset(_HASH.findall(block))
             known = found.get(key)

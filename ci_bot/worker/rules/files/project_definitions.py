@@ -1,5 +1,6 @@
-"""What a project defines beside queries: statements around plans and runs, standalone audits,
-metrics, and the names of its models.
+"""Other definitions of a project, beside its queries.
+
+They are statements around plans and runs, standalone audits, metrics, and the names of models.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ _NAME = re.compile(r"\bname\s+([\w.\"`]+)", re.IGNORECASE)
 
 @on_project(ADDED)
 def find_added_statements(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """before_all and after_all: they run with every plan and run, also in PR environments."""
+    """Finds changed statements in before_all and after_all.
+
+    They run with every plan and run, also in PR environments.
+    """
     judged = {
         (item.statement.slot, item.statement.source[:LONGEST])
         for item in inputs.judged or ()
@@ -57,7 +61,7 @@ def find_added_statements(inputs: RuleInputs) -> Iterator[RuleObservation]:
             ADDED,
             f"{'New in' if change == 'added' else 'Gone from'} {when}: {shown}",
             "a reviewer agrees that it runs with every plan and every run",
-            # What prod's readers need after each deployment: grants, above all.
+            # After each deployment they do what prod's readers need, such as grants.
             severity="high" if (when, change) == ("after_all", "removed") else None,
             path=path,
             line=line,
@@ -67,7 +71,7 @@ def find_added_statements(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 @on_file(AUDIT_REMOVED, AUDIT_WEAKENED)
 def find_standalone_audit_changes(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Changed audits that belong to no model: SQLMesh runs them by themselves."""
+    """Finds changed audits that belong to no model; SQLMesh runs them alone."""
     for path in inputs.changed_files or ():
         if PurePosixPath(path).suffix.lower() != ".sql":
             continue
@@ -99,8 +103,9 @@ def find_standalone_audit_changes(inputs: RuleInputs) -> Iterator[RuleObservatio
 
 @on_file(AUDIT_WEAKENED)
 def find_other_defaults_in_audit_file(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Audits with other defaults: no hash of SQLMesh contains them, so the plan shows no change.
+    """Finds audits with other defaults.
 
+    No hash of SQLMesh contains the defaults, so the plan shows no change.
     (`Model._audit_metadata_hash_values`)
     """
     for path in inputs.changed_files or ():
@@ -127,7 +132,7 @@ def find_other_defaults_in_audit_file(inputs: RuleInputs) -> Iterator[RuleObserv
 
 
 class _AuditBlock(NamedTuple):
-    """`AUDIT (head);` in a text: where it begins, what is in it, and where it ends."""
+    """`AUDIT (head);` in a text: where it begins, its content, and where it ends."""
 
     start: int
     head: str
@@ -139,16 +144,16 @@ def _iterate_audit_blocks(text: str) -> Iterator[_AuditBlock]:
     while (begun := _AUDIT.search(text, at)) is not None:
         ended = _HEAD_ENDS.search(text, begun.end())
         if ended is None:
-            return  # nor do those that follow
+            return  # the audits after it have no end either
         yield _AuditBlock(begun.start(), text[begun.end() : ended.start()], ended.end())
         at = ended.end()
 
 
 @on_file(AUDIT_WEAKENED)
 def find_audits_replaced_by_file(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Audits that have the name of one of SQLMesh's own, and take its place in each model.
+    """Finds audits that have the name of one of SQLMesh's own, and replace it in each model.
 
-    Their query is in no hash of SQLMesh's: the plan shows no change, nor does it for a later edit.
+    Their query is in no hash of SQLMesh. So the plan shows no change, now and after a later edit.
     (`Model.audits_with_args` and `Model._audit_metadata_hash_values`)
     """
     for path in inputs.changed_files or ():
@@ -173,7 +178,7 @@ def find_audits_replaced_by_file(inputs: RuleInputs) -> Iterator[RuleObservation
 
 
 def _iterate_audits(text: str | None) -> Iterator[tuple[str, tuple[str, str]]]:
-    """The name of each audit in a file, in lower case, with its head and its query as written."""
+    """Yields the name of each audit in a file, in lower case, with its written head and query."""
     audits = list(_iterate_audit_blocks(text or ""))
     for audit, following in zip_longest(audits, audits[1:]):
         if (name := _NAME.search(audit.head)) is not None:
@@ -182,12 +187,12 @@ def _iterate_audits(text: str | None) -> Iterator[tuple[str, tuple[str, str]]]:
 
 
 def _list_audit_lines(text: str) -> tuple[str, ...]:
-    """The lines without the blanks around them; a comment ends with its line."""
+    """Lists the lines without the blanks around them; a comment ends with its line."""
     return tuple(line.strip() for line in text.splitlines() if line.strip())
 
 
 def _list_bound_queries(text: str | None) -> dict[str, tuple[str, str]]:
-    """Lists (defaults, query with these defaults) of each audit that has some, by name."""
+    """Maps each audit that has defaults to (defaults, query with these defaults)."""
     found: dict[str, tuple[str, str]] = {}
     for name, (head, query) in _iterate_audits(text):
         defaults = re.search(r"\bdefaults\s*\((?P<pairs>[^()]*)\)?", head, re.IGNORECASE)
@@ -215,7 +220,7 @@ def _list_audit_heads(text: str | None) -> dict[str, str]:
 
 @on_project(STILL_READ)
 def find_removed_models_still_read(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Models that go while others still read them; SQLMesh refuses such a plan."""
+    """Finds models that are removed while others still read them; SQLMesh refuses such a plan."""
     moved = {old for old, _ in list_renamed_models(inputs)}
     for name in list_gone_models(inputs):
         readers = sorted(
@@ -234,11 +239,11 @@ def find_removed_models_still_read(inputs: RuleInputs) -> Iterator[RuleObservati
 
 @on_project(RENAMED)
 def find_renamed_models(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """The same definition with another name: a removal and a full build."""
+    """Finds the same definition with another name: a removal and a full build."""
     pairs = [
         (old, new)
         for old, new in list_renamed_models(inputs)
-        # Another catalog is one change of the configuration, not one of each model.
+        # A new catalog is one change of the configuration, not one of each model.
         if plain_name(old).partition(".")[2] != plain_name(new).partition(".")[2]
     ]
     for old, new in pairs:
@@ -261,7 +266,7 @@ _METRIC = re.compile(r"^[^\S\n]*METRIC\s*\(", re.IGNORECASE | re.MULTILINE)
 
 @on_file(CHANGED)
 def find_metrics_changed_in_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Metrics with another expression, and metrics that are gone."""
+    """Finds metrics with another expression, and metrics that are gone."""
     for path in _list_metric_files(inputs):
         after = inputs.read_text_after(path) or ""
         dialect = inputs.default_dialect or "spark"
@@ -306,7 +311,7 @@ def _read_metrics(text: str, dialect: str) -> Mapping[str, str] | None:
     with silence_worker_log("sqlglot"):
         try:
             trees = d.parse(text, default_dialect=dialect) if _METRIC.search(text) else []
-        except Exception:  # any text may come here, and may fail in any way
+        except Exception:  # any text may come here, and SQLMesh may fail in any way
             return None
         return {
             str(fields["name"]): fields["expression"]

@@ -1,4 +1,4 @@
-"""SQLMesh's commands in a team's own workflows, make files, DAGs and scripts.
+"""The commands of SQLMesh in a team's own workflows, make files, DAGs and scripts.
 
 They build and change prod after the merge, and no plan shows their effects. The options are those
 of `sqlmesh plan --help`, `sqlmesh run --help` and `sqlmesh janitor --help`.
@@ -101,7 +101,7 @@ _WANTED = frozenset({"test", "lint", "audit", "run", "plan", "lint_models", "che
 _CHANGES_PROD = frozenset(
     {"plan", "run", "migrate", "rollback", "destroy", "janitor", "invalidate", "state", "github"}
 )
-# Ways to go on after a failure: shells, make, GitHub, GitLab, Azure, Airflow, Ansible.
+# Ways to continue after a failure: shells, make, GitHub, GitLab, Azure, Airflow, Ansible.
 _GOES_ON = re.compile(
     r"sqlmesh(?:(?!sqlmesh)[^\n;&|])*(?:\|\|\s*(?:true|:|exit\s+0|echo\b[^\n]*)|;\s*true\b)"
     r"|^\s*set\s+\+e\b|^[ \t]*@?-\s?sqlmesh"
@@ -128,9 +128,9 @@ class RunFile:
     """SQLMesh's commands in one version of a file.
 
     Attributes:
-        commands: (command, its environment), counted.
+        commands: number of times that each (command, its environment) occurs.
         options: long options of all commands, and keywords of SQLMesh's Python API.
-        going_on: commands that go on after a failure.
+        going_on: the texts by which a file continues after a failure.
         stops: number of shells that end at the first failure.
         schedules: the schedules, as written.
         held: the conditions for which a job waits, as written.
@@ -196,7 +196,7 @@ def _read_schedule(match: re.Match[str]) -> str:
 
 @on_file(CHANGED)
 def find_run_commands_changed_in_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Files whose commands of SQLMesh change."""
+    """Finds files whose commands of SQLMesh change."""
     for path in inputs.changed_files or ():
         if not _may_file_run_commands(path):
             continue
@@ -204,7 +204,7 @@ def find_run_commands_changed_in_files(inputs: RuleInputs) -> Iterator[RuleObser
         old, new = (None if text is None else read_run_file(text) for text in texts)
         if old is None and new is None:
             continue
-        # A command and its options that go together are one finding.
+        # A command and its options are one finding if they are removed together.
         found = list(_compare_run_files(old or _NOTHING, new, is_new=old is None)) if new else []
         found += _list_lost_commands(old, inputs) if old is not None else []
         for subject, sentence, severity in found:
@@ -223,7 +223,7 @@ def _may_file_run_commands(path: str) -> bool:
     return is_file_read_by_a_rule(path) and PurePosixPath(path).suffix.lower() not in _OTHER_FILES
 
 
-# Subject of a finding, its sentence, and its severity if it differs from the rule's.
+# The subject of a finding, its sentence, and its severity if it is not the rule's.
 CommandDifference = tuple[str, str, Severity | None]
 
 
@@ -268,8 +268,9 @@ def _list_counted_commands(counted: Counter[str]) -> list[str]:
 
 
 def _list_lost_commands(old: RunFile, inputs: RuleInputs) -> Iterator[CommandDifference]:
-    """Lists commands that all changed files together no longer run; a command may move between
-    them.
+    """Lists the commands that all changed files together no longer run.
+
+    A command may move from one file to another.
     """
     lost = inputs.compute_once(_count_lost_commands)
     for name, environment in sorted(lost.keys() & old.commands.keys()):

@@ -1,7 +1,7 @@
-"""The values that SQLMesh's reader makes of a seed's text, and their changes.
+"""The values that SQLMesh reads from a seed's text, and their changes.
 
-It reads a file with pandas (`sqlmesh.core.model.seed`) and casts columns to their declared types
-afterwards. A text that pandas has read as a number, a missing value or a date stays one.
+SQLMesh reads a file with pandas (`sqlmesh.core.model.seed`) and casts columns to their declared
+types afterwards. A text that pandas has read as a number, a missing value or a date stays one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LONGEST = 40
 
 @on_file_and_models(MISREAD)
 def find_misread_values(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Values that SQLMesh loads as another text than the file has, or as NULL."""
+    """Finds values that SQLMesh loads as another text than the file has, or as NULL."""
     for path, model in iterate_changed_seed_files(inputs):
         declared = (getattr(model, "columns_to_types_", None) or {}) if model is not None else {}
         after = read_table_of_seed_file(inputs, path, model, before=False)
@@ -79,7 +79,10 @@ def find_misread_values(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def list_cells_of_seed_file(rows: list[list[str]] | None) -> dict[str, list[str]]:
-    """Lists the values of each column, as they are written."""
+    """Maps each column's name in lower case to its values as they are written.
+
+    Rows whose length is not that of the header are left out.
+    """
     if not rows:
         return {}
     header = [name.strip().lower() for name in rows[0]]
@@ -109,7 +112,10 @@ def _read_as_sqlmesh(content: bytes, model: Model) -> Mapping[str, list[str | No
 def _describe_text_changes(
     written: list[str], read: list[str | None] | None, known: list[str] | None
 ) -> str:
-    """Describes texts that are read as another value than is written, and were not before."""
+    """Describes texts that are now read as another value than the file has.
+
+    Empty if there are none.
+    """
     if read is None or len(read) != len(written):
         return ""
     pairs = dict.fromkeys((was, now) for was, now in zip(written, read, strict=True) if was != now)
@@ -134,9 +140,10 @@ def _describe_text_changes(
 def _describe_inferred_changes(
     written: list[str], read: list[str | None] | None, known: list[str] | None
 ) -> str:
-    """Describes changes if the model declares no types: values that look like numbers are numbers.
+    """Describes values that are read as numbers because the model declares no types.
 
-    A value with a leading zero is a code: nobody writes a number that way.
+    Empty if there is nothing to report. A value with a leading zero is a code: nobody writes a
+    number that way.
     """
     if not _are_seed_values_numbers([value or "" for value in read or ()]):
         return _describe_text_changes(written, read, known)
@@ -164,7 +171,7 @@ def _are_seed_values_numbers(values: list[str]) -> bool:
 
 
 def _describe_dates(new: set[str]) -> str:
-    """Describes dates whose day and month can be confused."""
+    """Describes dates whose day and month can be confused; empty if there are none."""
     doubtful = sorted(
         value
         for value in (text.strip() for text in new)
@@ -190,7 +197,7 @@ def _quote_seed_value(value: str) -> str:
 
 @on_file_and_models(VALUES)
 def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Rows with the same key and other values, and rows that are added."""
+    """Finds rows with the same key and other values, and rows that are added."""
     for path, model in iterate_changed_seed_files(inputs):
         before, after = (
             read_table_of_seed_file(inputs, path, model, before=side) for side in (True, False)
@@ -263,7 +270,10 @@ def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def _choose_seed_row_key(model: Model, *sides: list[list[str]]) -> tuple[str, ...] | None:
-    """Chooses the columns that identify a row on both sides: the grain, or the first such one."""
+    """Chooses the columns that identify a row on both sides: the grain, or the first common column.
+
+    None if neither is unique on both sides.
+    """
     headers = [[name.strip().lower() for name in side[0]] for side in sides]
     both = [name for name in headers[0] if all(name in header for header in headers)]
     grains = [tuple(sorted(grain)) for grain in list_grains(model) if grain]
@@ -295,7 +305,7 @@ def _is_text_in_seed(name: str, model: Model, *sides: list[list[str]]) -> bool:
     return not _are_seed_values_numbers(cells)
 
 
-# Rows of a seed that come, go or change, if both versions of its file are known.
+# Rows of a seed that are added, removed or changed, if both versions of its file are known.
 
 
 @dataclass(frozen=True)
@@ -313,7 +323,7 @@ class SeedRows:
 
     @property
     def rows_description(self) -> str | None:
-        """Describes the differences; None if there are none."""
+        """Describes added and removed rows in one sentence; None if there are none."""
         parts = []
         if self.added:
             parts.append(f"gets {self.added:,} more row{choose_plural_suffix(self.added)}")
@@ -327,10 +337,13 @@ def choose_plural_suffix(number: int) -> str:
 
 
 def compare_seed_rows(inputs: RuleInputs) -> dict[str, SeedRows]:
-    """Compares the rows of changed seeds, by fully qualified name, if the old rows are known.
+    """Compares the rows of changed seeds whose old rows are known.
 
     Prod may have another version than the base branch: the old text counts only if its hashes are
     those of prod's snapshot.
+
+    Returns:
+        The differences by the model's fully qualified name.
     """
     found = {}
     for path, model in iterate_changed_seed_files(inputs):
@@ -407,7 +420,8 @@ def _read_records(rows: list[list[str]]) -> _SeedRecords | None:
     )
 
 
-# The types of a seed without declared types: its values decide, so one new value can change them.
+# The types of a seed without declared types: its values decide them, so one new value can change
+# them.
 
 
 _WHOLE_NUMBER = re.compile(r"^[+-]?\d+$")
@@ -417,7 +431,7 @@ _TRUTH = re.compile(r"^(true|false)$", re.IGNORECASE)
 
 @on_change(RETYPED)
 def find_inferred_type_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Columns with another type, and the value that is the cause."""
+    """Finds columns with another type, and the value that is the cause."""
     if not pair.has_inferred_types:
         return
     for found in observe_retyped_columns(pair, inputs):
@@ -433,7 +447,7 @@ def find_inferred_type_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[
 
 
 def _describe_cause(model: Model, columns: Iterable[str], inputs: RuleInputs) -> str:
-    """Describes the values that change the types of a seed without declared types."""
+    """Describes the values that change the types of a seed that declares none."""
     sentence = " The model declares no `columns`, so SQLMesh takes the types from the values"
     found = next((one for one in iterate_changed_seed_files(inputs) if one[1] is model), None)
     if found is None:
@@ -459,7 +473,7 @@ def _describe_cause(model: Model, columns: Iterable[str], inputs: RuleInputs) ->
 
 
 def _does_reader_need_whole_numbers(pair: ModelPair, name: str) -> bool:
-    """Whether a reader of the column breaks, or changes its result, if numbers have fractions."""
+    """Whether a reader of the column breaks or changes its result if its numbers get fractions."""
     old, new = list_known_types(pair.before) or {}, list_known_types(pair.after) or {}
     if not (old[name].this in exp.DataType.INTEGER_TYPES and new[name].is_type("DOUBLE")):
         return True

@@ -1,4 +1,4 @@
-"""Seed files: encoding, declared columns and types, size, and the keys of readers' joins."""
+"""Seed files: encoding, declared columns and types, size, and the keys on which readers join."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ KEYS = find_rule("seed-keys-changed")
 MAX_BYTES = 100_000_000
 LARGE_BYTES = 10_000_000
 _SAMPLE_BYTES = 1_000_000
-# SQLMesh keeps the rows of a seed in its state and inserts them as literals: fine for lists that
-# people keep by hand.
+# SQLMesh keeps the rows of a seed in its state and inserts them as literals. That is fine for lists
+# that people keep by hand.
 MANY_ROWS, MAX_ROWS = 20_000, 100_000
 # The parts of a seed model's block, in their order.
 _MODEL, _NAME, _SEED = (
@@ -61,7 +61,7 @@ def iterate_changed_seed_files(inputs: RuleInputs) -> Iterator[tuple[str, SeedMo
 
 
 class _SeedReaders:
-    """Finds the seed model of a file on one side, fast enough for every file of a large change."""
+    """The seed models of one side, by the file that they read; fast enough for large changes."""
 
     def __init__(self, inputs: RuleInputs, side: Mapping[str, Model]) -> None:
         self._by_path: dict[tuple[str, ...], SeedModel] = {}
@@ -99,7 +99,7 @@ def _normalize_seed_path_parts(parts: tuple[str, ...]) -> list[str]:
 
 @on_file_and_models(NOT_UTF8)
 def find_unreadable_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Files that SQLMesh cannot decode. A byte order mark is fine: its reader skips it."""
+    """Finds files that SQLMesh cannot decode. A byte order mark is fine: its reader skips it."""
     for path, model in iterate_changed_seed_files(inputs):
         content = inputs.files_after(path)
         if content is None:
@@ -123,7 +123,10 @@ def find_unreadable_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def _find_model_of_seed_file(inputs: RuleInputs, path: str) -> str | None:
-    """Finds the seed model that names this file, in the texts of the project."""
+    """Finds the name of the seed model that names this file, in the texts of the project.
+
+    None if no text names it.
+    """
     for project in inputs.projects:
         for file in sorted((inputs.repository / project / "models").rglob("*.sql")):
             text = file.read_text(encoding="utf-8", errors="replace")
@@ -141,7 +144,10 @@ def _read_seed_model_name(text: str) -> str | None:
 
 
 def _measure_seed_file(inputs: RuleInputs, path: str, content: bytes | None) -> tuple[int, int]:
-    """Measures a file in bytes and rows; the rows of a large file are estimated from a part."""
+    """Measures a file in (bytes, rows).
+
+    The rows are estimated from a part if the content is not given; both are 0 if there is no file.
+    """
     if content is not None:
         return len(content), content.count(b"\n")
     file = inputs.repository / path
@@ -184,7 +190,7 @@ def read_table_of_seed_file(
 
 @on_file_and_models(TOO_LARGE, BROKEN)
 def find_content_faults_of_seed_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Large files, rows of different lengths, missing columns, and values of a wrong type."""
+    """Finds large files, rows of different lengths, missing columns, and values of a wrong type."""
     for path, model in iterate_changed_seed_files(inputs):
         content = inputs.files_after(path)
         size, rows_count = _measure_seed_file(inputs, path, content)
@@ -280,7 +286,7 @@ def _find_type_faults(
 def _find_empty_seed_values(
     model: SeedModel, before: list[list[str]], after: list[list[str]], make_fault: Any
 ) -> Iterator[RuleObservation]:
-    """Empty values, which are NULL, in columns whose audit lets no NULL pass; new ones alone."""
+    """Finds new empty values, which are NULL, in columns whose audit allows no NULL."""
     if getattr(model.kind.csv_settings, "keep_default_na", None) is False:
         return
     had = _find_first_empty_seed_rows(before)
@@ -299,7 +305,7 @@ def _find_empty_seed_values(
 
 
 def _find_first_empty_seed_rows(rows: list[list[str]]) -> dict[str, int]:
-    """By column, in lower case, the first row in which it is empty."""
+    """Maps each column, in lower case, to the first row in which it is empty."""
     found: dict[str, int] = {}
     header = [name.strip().lower() for name in rows[0]] if rows else []
     for number, row in enumerate(rows[1:], start=2):
@@ -311,7 +317,7 @@ def _find_first_empty_seed_rows(rows: list[list[str]]) -> dict[str, int]:
 
 @on_file_and_models(KEYS)
 def find_key_faults_of_seed_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Keys that are repeated now, and keys that readers may still join on."""
+    """Finds keys that are repeated now, and lost keys on which readers may still join."""
     for path, model in iterate_changed_seed_files(inputs):
         if model is None:
             continue
@@ -361,14 +367,17 @@ def find_key_faults_of_seed_files(inputs: RuleInputs) -> Iterator[RuleObservatio
 
 
 def parse_seed_number(text: str) -> Decimal | None:
-    """The number that a value stands for, so that 1000.0 is 1000.00; None if it is none."""
+    """Parses the number of a text, so 1000.0 equals 1000.00; None if it is no number."""
     return Decimal(text.strip()) if _NUMERIC.match(text) else None
 
 
 def _list_seed_row_keys(
     rows: list[list[str]], grain: Iterable[str], numbers: Collection[str]
 ) -> list[tuple[str | Decimal, ...]] | None:
-    """The key of each row; what is declared as a number counts by its value: 1000.0 is 1000.00."""
+    """Lists the key of each row; None if a column of the grain is missing.
+
+    A column that is declared as a number counts by its value: 1000.0 is 1000.00.
+    """
     header = [name.strip().lower() for name in rows[0]]
     if not all(name in header for name in grain):
         return None

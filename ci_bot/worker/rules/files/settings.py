@@ -1,4 +1,4 @@
-"""The project's configuration, key by key: the effect of a changed setting on models and data."""
+"""The project's configuration, key by key: the effects of changed settings on models and data."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ SETTINGS = (
 
 _SHARED_DEFAULTS = frozenset({"owner", "description", "tags"})
 
-# Settings of SQLMesh's connections in 0.227 to 0.236. A setting that is in no set here names a
-# host, a catalog, a database or the like, or it is unknown and may.
+# Settings of SQLMesh's connections in 0.227 to 0.236. A setting that is in none of these sets names
+# a host, a catalog, a database or the like, or it is unknown and may name one.
 #
 # Time-outs, retries, concurrency, and the library of the connection.
 _OF_THE_CONNECTION = frozenset({
@@ -85,10 +85,10 @@ _OF_VALUES = frozenset({
 _OF_WRITING = frozenset({
     "enable_merge", "wap_enabled", "schema_differ_overrides", "catalog_type_overrides",
 })  # fmt: skip
-# Mappings of settings of Spark.
+# Mappings that hold settings of Spark.
 _SESSIONS = frozenset({"config", "session_configuration"})
 
-# Rule, severity if it differs from the rule's, effect of the setting, and condition that clears it.
+# The rule, the severity if it is not the rule's, the effect, and the condition that clears it.
 SettingJudgement = tuple[RuleSpec, Severity | None, str, str]
 
 
@@ -282,7 +282,7 @@ Setting = tuple[str, Any, Any]
 
 @on_file(*SETTINGS)
 def find_settings_changed_in_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Every changed setting of a YAML file, with its effect."""
+    """Finds every changed setting of a YAML file, with its effect."""
     for path, old, new in iterate_changed_configurations(inputs):
         text = inputs.read_text_after(path) or ""
         if old is None or new is None:
@@ -374,7 +374,7 @@ def _render_setting(name: str, value: Any) -> str:
 
 @on_project(*SETTINGS)
 def find_objects_changed_in_config_file(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """The most important settings of a config.py, if both configurations are known."""
+    """Finds changes of a config.py in the most important settings, if both versions are known."""
     old, new = inputs.config_before, inputs.config_after
     path = next(
         (p for p in inputs.changed_files or () if PurePosixPath(p).name == "config.py"), None
@@ -392,7 +392,7 @@ def find_objects_changed_in_config_file(inputs: RuleInputs) -> Iterator[RuleObse
 
 @on_file(SINGLE_WRITER)
 def find_single_writer_states_in_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """A new state in DuckDB or SQLite, if several tasks write to it."""
+    """Finds a new state in DuckDB or SQLite to which several tasks write."""
     for path, old, new in iterate_changed_configurations(inputs):
         for key, tasks in list_single_writer_states_in_file(new or {}):
             if (old or {}).get(key) == (new or {}).get(key):
@@ -412,7 +412,7 @@ def find_single_writer_states_in_files(inputs: RuleInputs) -> Iterator[RuleObser
 def list_single_writer_states_in_file(settings: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """Lists (key, concurrent tasks) of each state connection that allows only one writer.
 
-    For `ci-bot doctor` too, which judges the project and not the change.
+    `ci-bot doctor` uses it, too, and judges the project and not the change.
     """
     for key, value in settings.items():
         parts = key.split("\x00")

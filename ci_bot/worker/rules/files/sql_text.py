@@ -1,11 +1,10 @@
-"""SQL files as text: their possible dialects, the effects of their statements, and arguments of
-macros that SQLMesh would run as Python.
+"""SQL files as text: their possible dialects, the effects of their statements, and macro arguments.
 
-The text is parsed with SQLMesh's own parser, and nothing is rendered. SQLMesh evaluates some
-arguments. For each of them, and for each part that a macro could take out of it, this module makes
-the same Python text as SQLMesh, and judges it. Strings are parsed as SQL, too, because `@SQL` and
-other macros do so. An argument that a macro makes only while it runs is judged when it is evaluated
-(`ci_bot/worker/sqlmesh_compat`).
+SQLMesh would run some arguments of macros as Python. The text is parsed with SQLMesh's own parser,
+and nothing is rendered. For each argument that SQLMesh evaluates, and for each part that a macro
+could take out of it, this module makes the same Python text as SQLMesh, and judges it. It also
+parses strings as SQL, because `@SQL` and other macros do so. An argument that a macro makes only
+while it runs is judged when SQLMesh evaluates it (`ci_bot/worker/sqlmesh_compat`).
 """
 
 from __future__ import annotations
@@ -45,16 +44,16 @@ from ci_bot.worker.sqlmesh_compat import (
 )
 from ci_bot.yaml_reader import read_yaml_or_none
 
-# If no file names a dialect: one that quotes with backticks, and one with double quotes.
+# The dialects if no file names one: one quotes with backticks, the other with double quotes.
 _UNKNOWN = ("spark", "duckdb")
 
-# So many configurations are kept, so that each is read only once.
+# This many configurations are kept, so each is read only once.
 _PROJECTS = 8
 _KNOWN = frozenset(dialect.value for dialect in Dialects)
 
 
 def list_dialects_of_sql_file(inputs: RuleInputs, path: str) -> tuple[str, ...]:
-    """Lists the project's default dialect if its configuration names one, else two usual ones.
+    """Lists the default dialect that the project's configuration names, otherwise two common ones.
 
     If a MODEL block names its own dialect, the parser uses that.
     """
@@ -112,15 +111,14 @@ def _read_dialect_name(value: object) -> str | None:
     return value.split(",")[0].strip().lower() if isinstance(value, str) else None
 
 
-# Effects of the literal statements in changed files.
-#
-# The process that loads the project judges the plan's statements, rendered and in full. If code of
-# the pull request runs in that process, its judgement cannot be trusted. This one is made before.
+# Effects of the literal statements in changed files.  The process that loads the project judges the
+# plan's statements, rendered and in full. If code of the pull request runs in that process, its
+# judgement cannot be trusted. The judgement here is made before.
 
 
 @on_written_statement(CODE, STATEMENT, SETTING)
 def find_statements_in_changed_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Statements that a change adds to a file, and that affect others."""
+    """Finds statements that a change adds to a file, and that affect others."""
     for path in inputs.changed_files or ():
         if (
             not path.endswith((".sql", ".yaml", ".yml"))
@@ -166,7 +164,8 @@ def _make_statement_key(item: JudgedEffect) -> tuple[str, ...]:
 
 PYTHON = find_rule("macro-runs-python")
 _YAML = frozenset({".yaml", ".yml"})
-# What a macro's name consists of, with its `@`, and what follows a name that is called or quoted.
+# The characters of a macro's name, with its `@`, and those that follow a name that is called or
+# quoted.
 _NAME = re.compile(r"[\w@{}$.]+")
 _FOLLOWS = frozenset("('\"`[")
 _BLANKS = re.compile(r"\s*")
@@ -180,13 +179,13 @@ _UNPARSED = (
 _DEFINES_MACROS = re.compile(r"\bDEF\b", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"(?!__)[\w$-]+")
 _DEEPEST = 3
-# At most so many parts of arguments are judged in one file; a larger one is judged in rendering.
+# At most this many parts of arguments are judged in one file; the others are judged in rendering.
 _MOST_PARTS = 20_000
 
 
 @on_file(PYTHON)
 def find_evaluated_arguments_in_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Arguments with more than SQL, in files that the change adds or edits."""
+    """Finds arguments with more than SQL, in files that the change adds or edits."""
     for path in inputs.changed_files or ():
         suffix = PurePosixPath(path).suffix.lower()
         if suffix != ".sql" and suffix not in _YAML:
@@ -228,11 +227,10 @@ def _list_evaluated_parts(
 
 
 def _may_call_macro(text: str) -> bool:
-    """Whether `@name(` or `@'...'` may stand in a text: a file with variables alone need not be
-    parsed. The parser passes over blanks and comments between the parts.
+    """Whether a text may contain `@name(` or `@'...'`; without them a file is not parsed.
 
-    Each letter is passed a few times at most. A pattern that looks on from every `@` takes minutes
-    for 60 kB of them.
+    The parser ignores blanks and comments between the parts. Each character is read a few times at
+    most. A pattern that searches on from every `@` takes minutes for 60 kB of them.
     """
     skip = _BlankSkipper(text)
     wanted: set[int] = set()  # where a name belongs to the `@` before it
@@ -248,15 +246,16 @@ def _may_call_macro(text: str) -> bool:
 
 
 class _BlankSkipper:
-    """Passes over blanks and comments, from positions that only grow."""
+    """A reader that skips blanks and comments; its positions must only grow."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        # Where the next end of a comment of each kind was found: the length of the text if nowhere.
+        # The position of the next end of each kind of comment; the length of the text if there is
+        # none.
         self._ends = {"/*": -1, "--": -1}
 
     def find_end(self, at: int) -> int | None:
-        """Where something else begins; None behind comments in comments, or more than 50."""
+        """Returns where other text begins; None after nested comments, or after more than 50."""
         for _ in range(_MOST_COMMENTS):
             blanks = _BLANKS.match(self._text, at)
             at = blanks.end() if blanks is not None else at
@@ -268,9 +267,9 @@ class _BlankSkipper:
                 found = self._text.find(closing, at + 2)
                 self._ends[kind] = len(self._text) if found < 0 else found
             if self._ends[kind] == len(self._text):
-                return at  # one that never ends is none
+                return at  # a comment without an end is no comment
             if kind == "/*" and self._text.find(kind, at + 2, self._ends[kind]) >= 0:
-                return None  # in some dialects comments hold comments
+                return None  # in some dialects comments are nested
             at = self._ends[kind] + len(closing)
         return None
 
@@ -317,7 +316,7 @@ def _parse_sql_file_text(text: str, dialect: str) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _SqlFileArgumentScan:
-    """Searches the trees of one text.
+    """A search in the trees of one text.
 
     Attributes:
         left: The number of parts that may still be checked.
@@ -363,7 +362,7 @@ class _SqlFileArgumentScan:
 
 
 def _does_name_columns(part: Any) -> bool:
-    """Whether it is a list of names, as in `AS pairs(k, v)`: Python reads a call, macros do not."""
+    """Whether a part is a list of names, as in `AS pairs(k, v)`: in Python it would be a call."""
     names = [part.this, *part.columns] if isinstance(part, exp.TableAlias) else []
     return bool(names) and all(_is_plain_statement(name) for name in names)
 
@@ -384,8 +383,8 @@ def _render_python(part: Any) -> str:
 def _remove_names_from_sql(node: exp.Expr) -> Any:
     """Replaces variables by a text, and names of tables by a plain name.
 
-    SQLMesh replaces variables before it evaluates anything. Python does not compute with a table in
-    a query, although `shop.orders` looks like an attribute.
+    SQLMesh replaces variables before it evaluates anything. The table in a query is no Python
+    expression, although `shop.orders` looks like an attribute.
     """
     if isinstance(node, d.MacroVar):
         return exp.Literal.string("x")
@@ -400,7 +399,7 @@ def _make_python_generator() -> Any:
 
 
 def _find_line_of_sql_argument(text: str, sql: str) -> int:
-    """Finds the line with the argument's longest word."""
+    """Finds the line with the longest word of the argument, from 1."""
     for word in sorted(set(re.findall(r"[^\s,()]+", sql)), key=len, reverse=True):
         at = text.find(word)
         if at >= 0:

@@ -1,9 +1,9 @@
 """The expectations of a unit test, and those that another version of the test no longer checks.
 
 A test compares the rows of a query, or of a CTE in it, with written rows: all of them, in any
-order, in every column of the model. A column that is left out is NULL. With `partial` only the
-columns are compared that some row names. Two spellings of the same number or date are equal.
-(https://sqlmesh.readthedocs.io/en/stable/concepts/tests/)
+order, and in every column of the model. A column that is left out is NULL. With `partial` the test
+compares only columns that at least one row names. Two spellings of the same number or date are
+equal. (https://sqlmesh.readthedocs.io/en/stable/concepts/tests/)
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ class ExpectedTable:
     """Rows that a test feeds or expects.
 
     Attributes:
-        rows: by column in lower case, values in one spelling; None if the test does not write rows
-            (a query, another format). Then `text` is the written text.
-        partial: only columns that some row names are compared.
+        rows: the values in one spelling, by column in lower case; None if the test does not write
+            rows (a query, another format).
+        text: the written form, which is compared if there are no rows.
+        partial: only columns that at least one row names are compared.
     """
 
     rows: tuple[ExpectedRow, ...] | None
@@ -53,10 +54,10 @@ class UnitTestCase:
 
 @dataclass(frozen=True)
 class ModelShape:
-    """The columns and CTEs of a model and of the models above it, after the change; None if
-    unknown.
+    """The columns and CTEs of a model and of the models above it, after the change.
 
     Attributes:
+        columns, ctes, upstream: None if they are unknown.
         same: The model did not change, so other values come from the test's new rows.
     """
 
@@ -136,7 +137,7 @@ def _read_expected_row(row: Mapping[str, Any]) -> ExpectedRow:
 
 
 def spell_value_of_test_file(value: Any) -> str | None:
-    """Writes equal values in one spelling; None for NULL."""
+    """Writes equal values in one spelling; None for NULL and for an empty text."""
     if value is None or value == "":
         return None
     if isinstance(value, bool):
@@ -236,7 +237,7 @@ def _describe_lost_expectations(
 def _list_unmatched_rows(
     old: Sequence[ExpectedRow], new: Sequence[ExpectedRow], compared: Collection[str]
 ) -> tuple[list[ExpectedRow], list[ExpectedRow]]:
-    """Lists rows of `old` without a match, and rows of `new` without one; each row matches once."""
+    """Lists rows of `old` and of `new` that have no match; each row matches once."""
     unused = list(new)
     left = []
     # Rows with the most values choose first; the others match more rows.
@@ -256,7 +257,11 @@ def _does_cover_row(new: ExpectedRow, old: ExpectedRow, compared: Collection[str
 def _find_nearest_row(
     row: ExpectedRow, unused: list[ExpectedRow], compared: Collection[str]
 ) -> tuple[str, str, str] | None:
-    """Finds the value in which the most similar unused row differs; the row counts as used."""
+    """Finds the value in which the most similar unused row differs; that row then counts as used.
+
+    Returns:
+        (column, old value, new value); None if there is no such row or value.
+    """
 
     def count_equal_values(other: ExpectedRow) -> int:
         return sum(other.get(column) == row[column] for column in row if column in compared)
@@ -272,7 +277,7 @@ def _find_nearest_row(
 
 
 def _describe_lost_input(old: UnitTestCase, new: UnitTestCase, shape: ModelShape) -> list[str]:
-    """Describes input rows that are gone: the test no longer covers them."""
+    """Describes input rows that are gone, so the test no longer covers them."""
     found = []
     for model, table in old.inputs.items():
         now = new.inputs.get(model)
@@ -301,7 +306,7 @@ def _list_expected_columns(model: str, shape: ModelShape) -> Collection[str] | N
 
 
 def list_new_variables(old: UnitTestCase, new: UnitTestCase) -> list[tuple[str, str | None]]:
-    """Lists variables that only `new` sets. Times are left out: they fix the test to a date."""
+    """Lists variables that only `new` sets, without the times, which fix the test to a date."""
     return [
         (name, value)
         for name, value in new.variables.items()

@@ -1,4 +1,4 @@
-"""Unit tests that are removed or weakened, and tests that pass today and may fail tomorrow."""
+"""Unit tests that are removed or weakened, and tests that pass today but may fail tomorrow."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ci_bot.yaml_reader import read_yaml_or_none
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
-# The files in which SQLMesh finds unit tests, and their tests, on both sides of a change.
+# The files in which SQLMesh finds unit tests, and these tests, on both sides of a change.
 
 
 FOLDER = "tests"
@@ -47,7 +47,7 @@ class WrittenTest:
 
 @dataclass(frozen=True)
 class TestSides:
-    """The tests of the changed files before and after, and files that are no plain YAML now."""
+    """The tests of the changed files before and after, and files that are now no plain YAML."""
 
     before: tuple[WrittenTest, ...]
     after: tuple[WrittenTest, ...]
@@ -67,7 +67,7 @@ def list_tests_of_touched_files(inputs: RuleInputs) -> TestSides:
 
 
 def is_test_file(inputs: RuleInputs, path: str) -> bool:
-    """Whether SQLMesh reads tests from it: `test*.yaml` below the project's folder `tests`."""
+    """Whether SQLMesh reads tests from a file: `test*.yaml` below the project's folder `tests`."""
     inside = PurePosixPath(inputs.find_path_in_project(path) or "")
     return inside.parts[:1] == (FOLDER,) and bool(_TEST_FILE.fullmatch(inside.name))
 
@@ -93,13 +93,13 @@ def _list_test_files(inputs: RuleInputs) -> Iterator[str]:
 
 
 def _make_test_file_reader(inputs: RuleInputs, *, before: bool) -> ReadText:
-    """Makes a reader of one side's files, by their paths in the repository or in a project."""
+    """Makes a reader of one side's files, which takes a path in the repository or in a project."""
     changed = set(inputs.changed_files or ())
 
     def read_text_of_side(named: str) -> str | None:
         for root in (".", *inputs.projects):
             path = (PurePosixPath(root) / named).as_posix()
-            # An unchanged file exists only on the head's side.
+            # The base's reader has only the changed files; all others are the same on both sides.
             text = inputs.read_text_before(path) if before and path in changed else None
             if text is None and not (before and path in changed):
                 text = inputs.read_text_after(path)
@@ -143,7 +143,7 @@ _MODEL = re.compile(r"\s+model:\s*['\"]?([\w.]+)")
 
 @on_file_and_models(REMOVED, WEAKENED)
 def find_tests_removed_from_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Tests that are gone or check less, although their model still exists."""
+    """Finds tests that are gone or check less, although their model still exists."""
     sides = list_tests_of_touched_files(inputs)
     moved = {plain_name(old): plain_name(new) for old, new in list_renamed_models(inputs)}
     for test in sides.before:
@@ -218,7 +218,10 @@ def _judge_changed_unit_test(
 def _describe_new_variables(
     inputs: RuleInputs, old: WrittenTest, new: WrittenTest, model: Model | None
 ) -> list[str]:
-    """Describes new variables of a test, if the model read them before: it may run differently."""
+    """Describes new variables of a test that the model read before the change.
+
+    With them the test may run differently.
+    """
     path = inputs.find_path(model) or ""
     changed = path in (inputs.changed_files or ())
     text = (inputs.read_text_before(path) if changed else inputs.read_text_after(path)) or ""
@@ -245,7 +248,7 @@ def _find_model_of_unit_test(models: Mapping[str, Model], name: str) -> Model | 
 
 
 def _read_model_shape(inputs: RuleInputs, model: Model | None) -> ModelShape:
-    """Reads columns and CTEs of the tested model and of the models that it reads."""
+    """Reads the columns and CTEs of the tested model, and the columns of models that it reads."""
     if model is None or not inputs.loaded:
         return ModelShape()
     query = getattr(model, "query", None)
@@ -279,7 +282,7 @@ def _list_yaml_files(inputs: RuleInputs) -> Iterator[str]:
 
 @on_file(MOVING)
 def find_moving_dates_in_test_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Dates in tests that depend on the clock."""
+    """Finds dates in tests that depend on the clock."""
     for path in _list_yaml_files(inputs):
         after = inputs.read_text_after(path)
         if after is None:
@@ -304,7 +307,7 @@ def find_moving_dates_in_test_files(inputs: RuleInputs) -> Iterator[RuleObservat
 
 
 def _find_clock_in_test_line(line: str) -> str | None:
-    """Finds what follows the clock in a line of a test."""
+    """Finds the part of a line that follows the clock; None if there is none."""
     found = _MOVING.search(f"{line}\n")
     if found is not None:
         return found[0]
@@ -313,7 +316,10 @@ def _find_clock_in_test_line(line: str) -> str | None:
 
 
 def _find_tested_model(lines: list[str], place: int) -> str | None:
-    """Finds the model of the test around a line: a test begins at a line without indent."""
+    """Finds the name of the model that is tested around a line; None if there is none.
+
+    A test begins at a line without indent.
+    """
     begins = [n for n, line in enumerate(lines) if re.match(r"[^\s#]", line)]
     first = max((n for n in begins if n <= place), default=0)
     last = min((n for n in begins if n > place), default=len(lines))

@@ -1,5 +1,7 @@
-"""Files whose content the plan does not see: behind a pattern, in Git LFS, or read by a run; and
-files that no rule has read, because they are nested deeper than a parser can follow.
+"""Files whose content the plan does not see, and files that no rule has read.
+
+The plan does not see files behind a pattern, in Git LFS, or read only by a run. Rules do not read
+files that are nested deeper than a parser can follow.
 """
 
 from __future__ import annotations
@@ -51,14 +53,14 @@ _FOLDERS = (
     ("signals", (".py",), "signals", "models cannot wait for them any more"),
     ("metrics", (".sql",), "metrics", "they are not defined any more"),
 )
-# The plan itself shows these, as removed models.
+# The plan itself shows these as removed models.
 _PLANNED = frozenset({"models", "metrics"})
 MOST_FILES = 20_000
 
 
 @on_file(IGNORED)
 def find_ignored_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Patterns of a YAML configuration that match files of the project, and did not before."""
+    """Finds patterns of a YAML configuration that newly match files of the project."""
     for path, old, new in iterate_changed_configurations(inputs):
         if old is None or new is None:
             continue
@@ -73,7 +75,7 @@ def find_ignored_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 @on_project(IGNORED)
 def find_files_ignored_by_objects(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """The same for a config.py, if both configurations are known."""
+    """Finds such patterns in a config.py, if both configurations are known."""
     before, after = inputs.config_before, inputs.config_after
     path = next(
         (p for p in inputs.changed_files or () if PurePosixPath(p).name == "config.py"), None
@@ -137,8 +139,8 @@ def _list_files_left_out_by_loader(
 ) -> set[Path]:
     """Lists the files that SQLMesh's loader leaves out.
 
-    It matches a pattern from the right, and also expands it from the project's root. For unit tests
-    it only matches it.
+    The loader matches a pattern from the right, and also expands it from the project's root. For
+    unit tests it only matches the pattern.
     """
     found: set[Path] = set()
     for pattern in filter(None, patterns):
@@ -160,7 +162,7 @@ POINTER = find_rule("lfs-pointer")
 
 @on_file_and_models(POINTER)
 def find_lfs_pointer_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Pointers that the plan reads as data or code, also if the pull request does not change them.
+    """Finds pointers that the plan reads as data or code, also if the change does not touch them.
 
     The files that the load has opened are known, and so are the seeds. If the project does not
     load, the files count that SQLMesh would load.
@@ -213,7 +215,7 @@ def _list_relative_paths(paths: Iterable[Path], inputs: RuleInputs) -> list[str]
     )
 
 
-# Files that a model reads while it runs: no hash of SQLMesh's contains their content.
+# Files that a model reads while it runs: no hash of SQLMesh contains their content.
 
 
 # Documents: a model's code may name them, but does not read them.
@@ -230,7 +232,7 @@ _MAGIC = re.compile(r"[*?]|\[[^\]]+\]")
 
 @on_project(CHANGED_IN_RUNS)
 def find_changed_run_time_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Changed files that an unchanged model's code names or lists, and that no load has opened.
+    """Finds changed files that the code of an unchanged model reads and that no load has opened.
 
     If the load opens a file, its content is in the rendered query or the stored code, and the plan
     compares that.
@@ -263,7 +265,7 @@ def find_changed_run_time_files(inputs: RuleInputs) -> Iterator[RuleObservation]
 
 @dataclass(frozen=True)
 class _DirectoryListing:
-    """The names in code that lists directories: the last parts of its texts, and its patterns."""
+    """Names in code that lists directories: the last parts of its texts, and its patterns."""
 
     folders: frozenset[str]
     patterns: tuple[str, ...]
@@ -340,9 +342,10 @@ def _list_code_that_reads_files(model: Model) -> list[str]:
 
 
 def find_unread_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Changed files that no rule could read: run before all rules, as one of them.
+    """Finds changed files that no rule could read.
 
-    The silence of rules about such a file says nothing.
+    It runs before all rules, as one of them. For such a file it means nothing if other rules find
+    nothing.
     """
     for path in inputs.changed_files or ():
         why = _explain_unread_file(inputs, path) if is_file_read_by_a_rule(path) else None
@@ -359,7 +362,7 @@ def find_unread_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def _explain_unread_file(inputs: RuleInputs, path: str) -> str | None:
-    """Says why no rule could read a changed Python file or YAML of a project."""
+    """Explains why no rule could read a changed Python or YAML file; None if rules could."""
     text = inputs.read_text_after(path)
     if text is None:
         return None

@@ -1,7 +1,6 @@
-"""Rules on one model of the head, as classes of SQLMesh's linter; a module must be imported here to
-take part.
+"""Rules on one model of the head, as classes of SQLMesh's linter.
 
-`ci_bot.linter` gives them to a project's own linter.
+A module must be imported here to take part. `ci_bot.linter` gives them to a project's own linter.
 """
 
 from __future__ import annotations

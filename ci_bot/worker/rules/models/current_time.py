@@ -51,7 +51,8 @@ _CLOCK_NAMES = frozenset(
 # Variables of the interval, and of the time of the run.
 _OF_THE_RUN = ("execution_", "latest_")  # SQLMesh keeps the second for old projects
 _TIMES = ("start_", "end_", *_OF_THE_RUN)
-# The run's time in `ModelQuery.rendered_apart`: a text, or a number since 1970 (seconds or finer).
+# The time of the run in `ModelQuery.rendered_apart`: a text, or a number since 1970 (seconds or
+# finer).
 _VALUES_OF_THE_RUN = (
     SENTINEL_NOW,
     str(int(datetime.fromisoformat(f"{SENTINEL_NOW}T00:00:00+00:00").timestamp())),
@@ -59,7 +60,8 @@ _VALUES_OF_THE_RUN = (
 _ORDERINGS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 PLACES_NAMED = 3
 _EMPTY_CLOCKS = frozenset({"unix_timestamp", "to_unix_timestamp"})
-# Spark reads such a text as the clock wherever it becomes a date or a time, with or without a zone.
+# Spark reads such a text as the clock in any place where it becomes a date or a time, with or
+# without a zone.
 _CLOCK_WORD = re.compile(r"\s*(now|today|yesterday|tomorrow)(\s+\S+)?\s*", re.IGNORECASE)
 _BECOMES_TIME = (
     exp.Cast, exp.TryCast, exp.TsOrDsToDate, exp.TsOrDsToTimestamp, exp.Date, exp.StrToDate,
@@ -126,7 +128,7 @@ class CurrentTime(ModelRule):
         )
 
     def _observe_python_run_time(self, model: PythonModel) -> Iterator[RuleObservation]:
-        """In Python code, the run's time may be a mere time stamp or select rows: nobody knows."""
+        """Observes Python code that reads the time of the run: its use cannot be seen."""
         if not model.kind.is_incremental or model.forward_only:
             return
         if reads_argument(model, "execution_time"):
@@ -142,7 +144,7 @@ class CurrentTime(ModelRule):
             )
 
     def _observe_run_time(self, model: Model, query: ModelQuery) -> Iterator[RuleObservation]:
-        """@execution_ts and the like: a later run may compute old intervals again."""
+        """Observes @execution_ts and the like: a later run may compute old intervals again."""
         versioned = model.kind.is_scd_type_2
         if not model.kind.is_incremental or (model.forward_only and not versioned):
             return
@@ -210,7 +212,7 @@ class RandomValue(ModelRule):
 
 
 def does_model_read_clock(node: exp.Expr) -> bool:
-    """Whether an expression, written or rendered, reads the clock anywhere."""
+    """Whether an expression, written or rendered, reads the clock in any part."""
     return (
         any(node.find_all(*_CLOCK))
         or any(map(_is_clock_word, node.find_all(exp.Literal)))
@@ -233,10 +235,10 @@ def _is_clock_word(literal: exp.Literal) -> bool:
 
 
 def _is_only_stamp(query: ModelQuery, calls: int, model: Model) -> bool:
-    """Whether every call of the clock is only a result column that says when a row was written.
+    """Whether every call of the clock is a result column that only says when a row was written.
 
-    No other value or row depends on such a column. It does not count if the table is stored or
-    matched by it.
+    No other value or row depends on such a column. A column by which the table is stored or matched
+    is no such column.
     """
     stamps = [
         name
@@ -268,7 +270,7 @@ def _does_column_decide_rows(column: str, model: Model) -> bool:
 def _list_run_time_variables(query: ModelQuery, model: Model) -> list[str]:
     """Lists variables of the run's time that affect rows or values, each with its position.
 
-    A template has no variables with a position: there the values that a run inserts are listed.
+    A template has no variables with a position; for it the values that a run inserts are listed.
     """
     if query.written is None:
         root = read_selects(query.rendered_apart)
@@ -306,7 +308,7 @@ def _is_in_deciding_column(var: exp.Expr, query: ModelQuery, model: Model) -> bo
 
 
 def _is_upper_bound(var: exp.Expr) -> bool:
-    """Whether a condition only removes rows that are later than the run: no old row is."""
+    """Whether a condition only removes rows that are later than the run: no old row is later."""
     below, above = var, var.parent
     while above is not None and not isinstance(above, (*_ORDERINGS, exp.Between, exp.Select)):
         if isinstance(above, exp.Least):
@@ -352,7 +354,7 @@ def _name_clock_calls(calls: Sequence[str]) -> str:
 def _list_calls_of_query_and_run(
     query: ModelQuery, types: tuple[type[exp.Expr], ...], named: frozenset[str], *, clock: bool
 ) -> list[str]:
-    """Lists the calls in a query, also those that variables insert, or macros only in a run."""
+    """Lists the calls in a query, also those that variables, or macros in a run, insert."""
     found = _list_clock_calls(query.tree, query, types, named, clock=clock)
     if _is_query_completed_later(query):
         known = Counter(call.partition(" in ")[0] for call in found)
@@ -382,10 +384,7 @@ def _list_clock_calls(
     *,
     clock: bool,
 ) -> list[str]:
-    """Lists function calls of some types or names, each with its position: `NOW in WHERE`.
-
-    Functions have the dialect's names; strings and names of columns never count.
-    """
+    """Functions have the dialect's names; strings and names of columns never count as calls."""
     found: list[tuple[str, Any]] = []
     for node in tree.find_all(*types):
         if clock or not _is_random_call_seeded(node):

@@ -123,7 +123,7 @@ class SelectStar(ModelRule):
 
 
 def _iterate_tables_under_star(item: exp.Expr, select: ScopedSelect) -> Iterator[str]:
-    """Yields tables that a star reads directly; a CTE that names its columns counts as a list."""
+    """Yields tables that a star reads directly; a CTE is not one of them."""
     table = item.table.lower() if isinstance(item, exp.Column) else ""
     for alias, source in select.read_sources.items():
         if isinstance(source, exp.Table) and table in {"", alias}:
@@ -183,7 +183,7 @@ class MissingColumn(ModelRule):
             )
 
 
-# The tables that a Python model reads, compared with its `depends_on`.
+# The tables that a Python model reads, which are compared with its `depends_on`.
 
 
 # Methods of SQLMesh's ExecutionContext and of the Spark session behind it.
@@ -297,7 +297,7 @@ class EnvironmentVariable(ModelRule):
 
 
 def _list_required_variables(query: ModelQuery) -> list[str]:
-    """Lists names in calls of @VAR without a default."""
+    """Lists the names in calls of @VAR that have no default."""
     calls = [call.this for call in query.written_tree.find_all(d.MacroFunc)]
     return [
         call.expressions[0].name
@@ -307,7 +307,7 @@ def _list_required_variables(query: ModelQuery) -> list[str]:
 
 
 def _list_own_variables(model: Model) -> frozenset[str]:
-    """Lists variables that SQLMesh stored with the model: gateway, defaults and blueprints."""
+    """Lists variables that SQLMesh stored with the model, in lower case; also blueprints."""
     found: set[str] = set()
     for name in ("__sqlmesh__vars__", "__sqlmesh__blueprint__vars__"):
         item = model.python_env.get(name)

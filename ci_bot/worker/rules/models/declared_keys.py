@@ -1,5 +1,6 @@
-"""The columns that identify a row, as grains, unique keys and audits declare them, and what in the
-project contradicts a declared key.
+"""Keys: the columns that identify a row, and facts of the project that contradict such a key.
+
+Grains, unique keys and audits declare keys.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ def list_grains(model: Model) -> list[frozenset[str]]:
 
 
 def list_unique_keys(model: Model | None) -> list[frozenset[str]]:
-    """Lists sets of columns that identify a row, by the model's own declarations and audits."""
+    """Lists sets of columns that identify a row, by the model's own declarations and audits.
+
+    Empty for None.
+    """
     if model is None:
         return []
     found = set(list_grains(model)) | set(read_audit_promises(model).unique)
@@ -50,7 +54,7 @@ def list_unique_keys(model: Model | None) -> list[frozenset[str]]:
 def iterate_equalities(
     conditions: Iterable[exp.Expr],
 ) -> Iterator[tuple[Place, frozenset[Place]]]:
-    """Yields columns that conditions make equal to something, with the columns of that."""
+    """Yields columns that conditions make equal to something, with columns of the other side."""
     for condition in conditions:
         part = condition.unnest()
         if isinstance(part, exp.EQ | exp.NullSafeEQ):
@@ -69,12 +73,12 @@ def iterate_equalities(
 
 
 def find_column_alias_and_name(column: exp.Column) -> Place:
-    """The alias and the name of a column, in lower case."""
+    """Returns the alias and the name of a column, in lower case."""
     return column.table.lower(), column.name.lower()
 
 
 def list_column_aliases_and_names(node: exp.Expr) -> set[Place]:
-    """The columns of an expression."""
+    """Returns the places of all columns in an expression."""
     return set(map(find_column_alias_and_name, node.find_all(exp.Column)))
 
 
@@ -85,14 +89,17 @@ def list_fixed_columns(join: ScopedJoin) -> frozenset[str]:
 
 
 def may_model_deduplicate(query: ModelQuery | None) -> bool:
-    """Whether the query may combine several rows into one, by any columns."""
+    """Whether the query may combine several rows into one; true if there is no query."""
     return query is None or query.tree.has_any(exp.Group, exp.RowNumber, exp.Distinct)
 
 
 def find_multiplying_join(
     query: ModelQuery | None, key: Collection[str], by_table: Mapping[str, Model]
 ) -> str | None:
-    """Finds a table whose rows the key does not tell apart and nothing says that one row joins."""
+    """Finds a joined table that may multiply rows with one key; None if there is none.
+
+    The key has no column of the table, and no declared key shows that only one row joins.
+    """
     for branch in query.root.branches if query is not None else ():
         for join, source in _iterate_partners_of_key(branch, key):
             fixed = list_fixed_columns(join)
@@ -105,8 +112,9 @@ def find_multiplying_join(
 def _iterate_partners_of_key(
     branch: ScopedSelect, key: Collection[str]
 ) -> Iterator[tuple[ScopedJoin, exp.Table]]:
-    """Yields joins that may give several rows, with their stored tables, of which no column is in
-    the key.
+    """Yields joins that may give several rows, with their stored tables.
+
+    The key has no column of these tables.
     """
     items = filter(None, map(branch.find_result, key))
     read = {alias for item in items for alias, _ in list_column_aliases_and_names(item)}
@@ -132,9 +140,9 @@ def keeps_only_unmatched(select: ScopedSelect, join: ScopedJoin) -> bool:
 
 
 class KeyContradictions:
-    """What the joins and sources of a query say against a key that a model declares.
+    """Contradictions between a declared key of a model and the joins and sources of its query.
 
-    It reads declarations only: a partner or a source without a declared key says nothing.
+    Only declarations count: a partner or a source without a declared key contradicts nothing.
     """
 
     def __init__(self, by_table: Mapping[str, Model], queries: ModelQueries) -> None:
@@ -160,7 +168,7 @@ class KeyContradictions:
         return None
 
     def describe_groups(self, model: Model, key: Collection[str]) -> str | None:
-        """Describes groups by more than the key; None if the key holds each of them."""
+        """Describes groups by more columns than the key; None if the key has each group column."""
         query = self._queries.query_of(model)
         branch = query.root.only_branch if query is not None else None
         if branch is None or branch.groups_by_sets or branch.node.args.get("qualify"):
@@ -174,7 +182,7 @@ class KeyContradictions:
         return f"the query has a row for each group of {quote_names([*sorted(key), *left])}"
 
     def describe_source(self, model: Model, key: Collection[str]) -> str | None:
-        """Describes a source of which several rows may have one key; None if there is none."""
+        """Describes a source in which several rows may have one key; None if there is none."""
         branch = self._find_branch(model, key)
         source = _find_only_table(branch) if branch is not None else None
         if branch is None or source is None:
@@ -198,7 +206,7 @@ class KeyContradictions:
         return query.root.only_branch
 
     def _list_source_keys(self, table: str) -> list[frozenset[str]]:
-        """Lists a table's keys: declared, or audited in models that pass its rows on."""
+        """Lists a table's declared keys, or those audited in models that pass its rows on."""
         declared = list_unique_keys(self._by_table.get(table))
         if declared:
             return declared
@@ -207,7 +215,7 @@ class KeyContradictions:
         return self._inferred.get(plain_name(table)) or self._list_keys_by_name(table)
 
     def _list_keys_by_name(self, table: str) -> list[frozenset[str]]:
-        """Lists the key that the names of an external table say: `tickets` with a `ticket_id`."""
+        """Lists the key that the names of an external table show: `tickets` with a `ticket_id`."""
         model = self._by_table.get(table)
         if model is None or not model.kind.is_external:
             return []
@@ -234,7 +242,10 @@ class KeyContradictions:
 
 
 def _find_only_table(branch: ScopedSelect) -> exp.Table | None:
-    """Finds the stored table whose rows a query passes on; None beside a join or a generator."""
+    """Finds the stored table whose rows a query passes on.
+
+    None if the query also has a join or a generator.
+    """
     generates = any(item.find(exp.Explode, exp.Inline) for _, item in branch.results)
     if branch.start is None or branch.joins or branch.laterals or branch.pivoted or generates:
         return None
@@ -257,7 +268,7 @@ def _map_key_to_source(branch: ScopedSelect, key: Iterable[str]) -> frozenset[st
 def _list_fixed_by_filter(branch: ScopedSelect, alias: str | None) -> frozenset[str]:
     """Lists columns that WHERE compares: a filter may leave one row of several.
 
-    A validity column picks a version, so the other one is fixed, too.
+    A validity column selects a version, so both validity columns are fixed then.
     """
     found = {
         name
@@ -281,7 +292,7 @@ def make_singular(word: str) -> str:
 
 
 def is_range_join(join: ScopedJoin) -> bool:
-    """Whether a join picks by a range, such as a validity or a tier: its ends decide how many."""
+    """Whether a join selects by a range, such as a validity or a tier, with both of its ends."""
     count = 0
     for part in join.conditions:
         count += sum(_BOTH_ENDS for _ in part.find_all(exp.Between))

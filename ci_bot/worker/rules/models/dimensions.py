@@ -132,7 +132,7 @@ class HardDeletesPartialSource(ModelRule):
         )
 
     def _iterate_losses(self, query: ModelQuery, depth: int) -> Iterator[tuple[str, str]]:
-        """Yields the causes by which the query leaves rows out: a short key, and words for it."""
+        """Yields the causes for which the query leaves rows out: (short key, words for it)."""
         yield from self._iterate_losses_of_query(query.scopes, depth)
 
     def _iterate_losses_of_query(self, query: ScopedQuery, depth: int) -> Iterator[tuple[str, str]]:
@@ -190,7 +190,7 @@ class HardDeletesPartialSource(ModelRule):
 def _does_condition_move_with_time(condition: exp.Expr) -> bool:
     """Whether rows stop to meet a condition as time passes, or it selects one interval.
 
-    `x <= now` selects more rows from day to day, and each stays selected.
+    `x <= now` selects more rows from day to day, and each row stays selected.
     """
     if isinstance(condition, exp.LT | exp.LTE) and _is_time_of_version(condition.expression):
         return _is_time_of_version(condition.this)

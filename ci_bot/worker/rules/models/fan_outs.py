@@ -1,5 +1,6 @@
-"""Which row of a join determines which other one, by equalities, constants and declared keys; and
-totals and counts over rows that a join repeats.
+"""Rows of a join that determine each other, and totals and counts over rows that a join repeats.
+
+A row determines another one by equalities, constants and declared keys.
 """
 
 from __future__ import annotations
@@ -38,18 +39,18 @@ _MOST_LEVELS = 12
 
 @dataclass
 class JoinedRows:
-    """The sources that a SELECT joins, and what determines a row of each.
+    """The sources that a SELECT joins, and the conditions that determine a row of each.
 
     Attributes:
         first: the alias after FROM.
-        keys: the keys of each source; a source without a known key is not in it, and counts as one
+        keys: the keys of each source; a source without a known key is left out, and counts as one
             row.
         names: the table of each source, or the alias of a query.
         optional: sources that a LEFT JOIN adds.
         generated: sources that repeat a row of another one for each element of an array.
-        equal: columns that conditions make equal to something, with the columns of that.
-        fixed: sources that a condition picks by a range, which counts as one row.
-        grouped: columns that are one in each group.
+        equal: columns that conditions make equal to something, with the columns on the other side.
+        fixed: sources from which a condition selects by a range; this counts as one row.
+        grouped: columns that have one value in each group.
     """
 
     first: str
@@ -62,7 +63,7 @@ class JoinedRows:
     grouped: frozenset[Place] = frozenset()
 
     def find_determined(self, start: Iterable[str]) -> set[str]:
-        """Finds the sources of which one row belongs to a row of all of `start` in one group."""
+        """Finds the sources that have one row for a row of all of `start` in one group."""
         found = {*start, *self.fixed} | (self.names.keys() - self.keys.keys())
         changed = True
         while changed:
@@ -75,12 +76,12 @@ class JoinedRows:
         return found
 
     def find_determining(self) -> set[str]:
-        """Finds the sources with a known key of which one row determines the rows of all others."""
+        """Finds the sources with a known key whose row determines the rows of all others."""
         known = self.keys.keys()
         return {alias for alias in known if known <= self.find_determined([alias])}
 
     def list_fixed(self, alias: str, found: Iterable[str] = ()) -> frozenset[str]:
-        """Lists columns of a source that have one value beside a row of each of `found`."""
+        """Lists columns of a source that have one value if a row of each of `found` is given."""
         sources = set(found)
         return frozenset(
             column
@@ -168,7 +169,10 @@ def list_source_keys(
 
 
 def _list_numbered_keys(branch: ScopedSelect) -> list[frozenset[str]]:
-    """Lists the columns by which ROW_NUMBER numbers rows, each with the number itself."""
+    """Lists the columns by which ROW_NUMBER numbers rows, each with the number itself.
+
+    A `#` is before the number's name.
+    """
     found = []
     for name, window in branch.results:
         if isinstance(window, exp.Window) and isinstance(window.this, exp.RowNumber):
@@ -180,7 +184,7 @@ def _list_numbered_keys(branch: ScopedSelect) -> list[frozenset[str]]:
 
 
 def _rename_key_of_source(branch: ScopedSelect, key: Iterable[str]) -> frozenset[str] | None:
-    """The result columns that hold a key of the source; None if one is not returned."""
+    """Returns the result columns that hold a key of the source; None if one is not returned."""
     shown = {
         item.name.lower(): name for name, item in branch.results if isinstance(item, exp.Column)
     }
@@ -232,7 +236,7 @@ class FanOutTotal(ModelRule):
     def _observe_totals(
         self, model: Model, rows: JoinedRows, totals: Sequence[tuple[str, exp.Expr]]
     ) -> Iterator[RuleObservation]:
-        """Totals of columns that another source repeats, by that source."""
+        """Observes totals of columns that another source repeats, once for each such source."""
         counted: dict[str, dict[str, str]] = {}
         for column, node in totals:
             read = {alias for alias, _ in list_column_aliases_and_names(node)}
@@ -257,7 +261,7 @@ class FanOutTotal(ModelRule):
     def _observe_counts(
         self, model: Model, rows: JoinedRows, totals: Sequence[tuple[str, exp.Expr]]
     ) -> Iterator[RuleObservation]:
-        """COUNT(*) over rows that are not those of the table that its reader thinks of."""
+        """Observes COUNT(*) over rows of another table than its reader would think."""
         for column, node in totals:
             if any(node.find_all(exp.Column)) or not rows.keys:
                 continue
@@ -294,7 +298,7 @@ class FanOutTotal(ModelRule):
             return f"is called after {tables[1]}, and counts the rows of {shown}", None
         # A row without a partner is no row of it, whatever the count is called.
         if rows.first in others and (not is_called(counted) or counted <= rows.optional):
-            # With one row of these in each group, only those of the partner can be meant.
+            # If each group has one row of these tables, only the rows of the partner can be meant.
             is_clear = others <= rows.find_determined([])
             found = _describe_repeats(rows, counted, shown, tables[1])
             return None if found is not None and found[1] and is_clear else found
@@ -340,7 +344,7 @@ def _name_joined_source(project: ProjectView, rows: JoinedRows, alias: str) -> s
 
 
 def _orders_two_sources(select: ScopedSelect) -> bool:
-    """Whether a condition orders rows of two sources, such as `a.id < b.id`: pairs are meant."""
+    """Whether a condition orders rows of two sources, as `a.id < b.id`: then pairs are meant."""
     conditions = [part for join in select.joins for part in join.conditions]
     return any(
         len({alias for alias, _ in list_column_aliases_and_names(test)}) >= _BOTH_SIDES
@@ -366,7 +370,7 @@ def _describe_fan_out(
 def _describe_repeats(
     rows: JoinedRows, counted: Collection[str], shown: str, repeated: str
 ) -> tuple[str, Severity | None] | None:
-    """Describes a count of rows that repeat those of the table after FROM."""
+    """Describes a count of rows that repeat those of the table after FROM; None if it is meant."""
     if set(counted) <= rows.optional:
         return (
             f"counts a row of {repeated} without a partner as one, and any other as often as it "
@@ -384,6 +388,6 @@ def _is_called_after(column: str, rows: JoinedRows, aliases: Collection[str]) ->
 
 
 def _list_singular_words(name: str, *, last: bool = False) -> set[str]:
-    """The words of a name, in the singular; of a table only the last one."""
+    """Lists the words of a name, in the singular; with `last` only the last one."""
     words = split_column_name_into_words(name.rpartition(".")[2])
     return {make_singular(word) for word in (words[-1:] if last else words) if word}

@@ -1,5 +1,7 @@
-"""Expressions that run without an error and hardly mean what they say: comparisons that are never
-true, months that are minutes, outer joins that WHERE makes inner ones.
+"""Expressions that run without an error, but probably do not mean what they say.
+
+Examples are comparisons that are never true, months that are minutes, and outer joins that WHERE
+turns into inner ones.
 """
 
 from __future__ import annotations
@@ -37,10 +39,13 @@ _TRUTHS = (
 
 
 def find_loose_or(node: exp.Or) -> tuple[str, str, Severity | None] | None:
-    """Describes an OR of which AND, without brackets, takes a part: AND binds first.
+    """Describes an OR without brackets beside an AND, which binds first; None if it is clear.
 
-    If each alternative has an AND of its own, it is a list of whole alternatives. In ON each of
-    them must tie the two tables.
+    If each alternative has an AND of its own, the OR is a list of whole alternatives. In ON each of
+    them must also tie the two tables.
+
+    Returns:
+        The description, the condition that clears it, and the severity if it is not the rule's.
     """
     if isinstance(node.parent, exp.Or):
         return None
@@ -60,7 +65,7 @@ def find_loose_or(node: exp.Or) -> tuple[str, str, Severity | None] | None:
 
 
 def _find_clause(node: exp.Expr) -> str | None:
-    """Names the clause that a condition chooses rows in; None inside a value."""
+    """Names the clause in which a condition selects rows; None inside a value."""
     above = node.parent
     while above is not None and not isinstance(above, _VALUES):
         if isinstance(above, _CHOOSING):
@@ -77,7 +82,11 @@ def _ties_tables(part: exp.Expr) -> bool:
 
 
 def describe_condition(node: exp.Expr) -> tuple[str, str] | None:
-    """Describes a condition that is the same for each row, or a COUNT of it."""
+    """Describes a condition that is the same for each row, or a COUNT of such a value.
+
+    Returns:
+        The description and the condition that clears it; None if there is nothing to report.
+    """
     if isinstance(node, exp.Count):
         return _describe_improbable_count(node)
     if isinstance(node, exp.Between):
@@ -93,7 +102,7 @@ def describe_condition(node: exp.Expr) -> tuple[str, str] | None:
 
 
 def _list_rivals(parts: Sequence[exp.Expr], kind: type[exp.Expr]) -> list[str]:
-    """Lists columns that are compared with two different constants."""
+    """Lists columns that are compared with at least two different constants."""
     values: dict[str, set[str]] = {}
     for part in parts:
         if isinstance(part, kind):
@@ -144,7 +153,7 @@ def _describe_improbable_count(node: exp.Count) -> tuple[str, str] | None:
 
 
 def _is_never_null(node: exp.Expr) -> bool:
-    """Whether a value tells rows apart by something else than NULL, as a condition does."""
+    """Whether a value is never NULL, because it is a condition or only has constants as results."""
     if isinstance(node, exp.Not):
         return _is_never_null(node.this.unnest())
     if isinstance(node, exp.Case):
@@ -160,7 +169,7 @@ _FORMATTED = (
     exp.TimeToStr, exp.StrToTime, exp.StrToDate, exp.StrToUnix, exp.UnixToStr, exp.TsOrDsToDate,
 )  # fmt: skip
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div)
-# What gives a NULL a meaning of its own, or leaves it out.
+# Functions that give NULL a meaning of its own, or leave it out.
 _HANDLING_NULL = (exp.Coalesce, exp.Case, exp.If, exp.Nullif, exp.AggFunc)
 _CONDITIONS = (exp.And, exp.Or, exp.Between, exp.Count)
 
@@ -208,7 +217,7 @@ class _ImprobableExpression(NamedTuple):
     first_column: str
 
 
-# Its text without the names of tables, and its position; what it is.
+# The text without the names of tables and the position, and the finding.
 _Found = tuple[tuple[str, str], _ImprobableExpression]
 _SHOWN = 80
 
@@ -216,7 +225,7 @@ _SHOWN = 80
 def _make_finding(
     node: exp.Expr, query: ModelQuery, what: str, clears: str, severity: Severity | None = None
 ) -> _Found:
-    """Makes a finding that another alias of a table leaves the same."""
+    """Makes a finding whose subject does not change with the alias of a table."""
     simple = _drop_quotes_and_catalogs(node)
     plain = simple.copy()
     for column in plain.find_all(exp.Column):
@@ -230,7 +239,7 @@ def _make_finding(
 
 
 def _drop_quotes_and_catalogs(node: exp.Expr) -> exp.Expr:
-    """The expression without the quotes and catalogs that SQLMesh's rendering adds."""
+    """Copies an expression without the quotes and catalogs that SQLMesh's rendering adds."""
     plain = node.copy()
     for identifier in plain.find_all(exp.Identifier):
         identifier.set("quoted", False)
@@ -240,14 +249,14 @@ def _drop_quotes_and_catalogs(node: exp.Expr) -> exp.Expr:
 
 
 def _iterate_findings(query: ModelQuery) -> Iterator[_Found]:
-    """Yields expressions that are wrong wherever they are."""
+    """Yields expressions that are wrong in any place."""
     for node in query.tree.find_all(
         *_EQUALITIES, exp.In, exp.Case, *_FORMATTED, exp.Window, *_CONDITIONS
     ):
         why = _describe_expression(node)
         if why is not None:
             yield _make_finding(node, query, *why)
-    # SQLMesh's rendering adds brackets.
+    # The written query is read, because SQLMesh's rendering adds brackets.
     written = query.written if query.written is not None else query.rendered_as_written
     for node in written.find_all(exp.Or) if written is not None else ():
         loose = find_loose_or(node)
@@ -313,10 +322,10 @@ def _describe_improbable_format(node: exp.Expr) -> tuple[str, str] | None:
 
 
 def _iterate_undone_joins(select: ScopedSelect, query: ModelQuery) -> Iterator[_Found]:
-    """Yields conditions of WHERE that drop the rows which a LEFT JOIN keeps."""
+    """Yields conditions of WHERE that drop the rows that a LEFT JOIN keeps."""
     outer = {join.alias for join in select.joins if join.node.side == "LEFT" and join.adds_columns}
     for part in select.list_clause_conditions("where") if outer else ():
-        # Whoever writes IS NOT NULL knows what it drops.
+        # Anyone who writes IS NOT NULL knows which rows it drops.
         is_meant = isinstance(part, exp.Not) and isinstance(part.this.unnest(), exp.Is)
         if not is_meant and any(c.table.lower() in outer for c in list_filled_columns(part)):
             yield _make_finding(
@@ -329,7 +338,7 @@ def _iterate_undone_joins(select: ScopedSelect, query: ModelQuery) -> Iterator[_
 
 
 def _iterate_uncovered_nulls(select: ScopedSelect, query: ModelQuery) -> Iterator[_Found]:
-    """Yields arithmetic with a column of a LEFT JOIN whose NULL another column replaces."""
+    """Yields arithmetic with a column of a LEFT JOIN whose NULL is replaced in another column."""
     outer = {
         join.alias
         for join in select.joins
@@ -360,7 +369,7 @@ def _iterate_uncovered_nulls(select: ScopedSelect, query: ModelQuery) -> Iterato
 
 
 def _iterate_operands(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Yields what an arithmetic expression computes with, through brackets and casts."""
+    """Yields the operands of an arithmetic expression, through brackets and casts."""
     if isinstance(node, _ARITHMETIC):
         yield from _iterate_operands(node.this)
         yield from _iterate_operands(node.expression)

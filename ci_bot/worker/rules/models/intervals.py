@@ -44,7 +44,7 @@ _ALIASES = {
 
 BOTH = 2
 
-# A column is followed through at most so many queries.
+# A column is followed through at most this many queries.
 _MOST_LEVELS = 10
 _SHIFTS = frozenset({"from_utc_timestamp", "to_utc_timestamp", "convert_timezone"})
 
@@ -131,7 +131,10 @@ class TimeFilterMissing(ModelRule):
     def _observe_single_day_filter(
         self, model: Model, query: ModelQuery
     ) -> Iterator[RuleObservation]:
-        """A run of several intervals, such as a backfill, has one start and one end for all."""
+        """Observes a filter on one day.
+
+        A run of several intervals, such as a backfill, has one start and one end for all of them.
+        """
         alone = model.batch_size == 1 and not model.lookback
         if alone or query.written is None:
             return
@@ -192,7 +195,7 @@ class IntervalEdge(ModelRule):
             )
 
     def _has_hours(self, select: ScopedSelect, side: exp.Expr) -> bool:
-        """Whether every value is a timestamp, as far as casts and models show."""
+        """Whether all values are known to be timestamps, by casts and models."""
         if isinstance(side, exp.Cast | exp.TryCast):
             return str(side.to.this.value) in TIMESTAMPS
         found = select.find_origins(side)
@@ -288,7 +291,7 @@ def _list_expressions(query: ScopedQuery, name: str, depth: int = 0) -> Iterator
 
 
 def _find_truncation(node: exp.Expr) -> str | None:
-    """Finds the unit to which an expression truncates a date, through casts."""
+    """Finds the unit to which an expression truncates a date, through casts; None for others."""
     while isinstance(node, exp.Cast | exp.TryCast | exp.Paren | exp.TsOrDsToDate):
         if isinstance(node, exp.TsOrDsToDate) or (
             isinstance(node, exp.Cast | exp.TryCast) and node.to.this == exp.DataType.Type.DATE
@@ -327,7 +330,7 @@ def _name_function(node: exp.AtTimeZone | exp.FromTimeZone | exp.Func) -> str:
 
 
 def _shifts_filter(query: ModelQuery) -> bool:
-    """Whether a filter on the interval shifts its column, too."""
+    """Whether a filter on the interval also shifts its column."""
     for where in query.tree.find_all(exp.Where):
         for part in split_conditions(where.this):
             if is_interval_predicate(part) and _find_time_shift(part):
@@ -394,7 +397,7 @@ def _is_harmless_window(
     if any(name in times for item in partition for _, name in select.find_origins(item)):
         return True
     if isinstance(function, _RANKS):
-        # Such a filter removes duplicates inside an interval: one row of each key remains.
+        # A filter on a rank removes duplicates inside an interval: one row of each key remains.
         alias = window.parent.alias.lower() if isinstance(window.parent, exp.Alias) else ""
         return alias in ranks or window.find_ancestor(exp.Qualify) is not None
     if isinstance(function, _ORDERED):
@@ -457,7 +460,8 @@ class AggregateOverInterval(ModelRule):
 def _forgets_history(item: exp.Expr, select: ScopedSelect, times: set[str]) -> bool:
     """Whether an aggregate loses the rows of earlier intervals.
 
-    The latest time of an interval is later than all before, so MAX of the time column is safe.
+    The latest time of an interval is later than any time before it, so MAX of the time column is
+    safe.
     """
     for aggregate in item.find_all(exp.AggFunc):
         over = {name for _, name in select.find_origins(aggregate)}

@@ -1,5 +1,6 @@
-"""Joins that meet every version of a row, NOT IN that no row meets, and aggregates whose value
-depends on the order of rows, although the query sets no order.
+"""Joins that meet every version of a row, NOT IN that no row passes, and aggregates without order.
+
+The value of such an aggregate depends on the order of rows, although the query sets no order.
 """
 
 from __future__ import annotations
@@ -269,7 +270,7 @@ _PICKS = _find_aggregate_types("First", "Last", "AnyValue", "FirstValue", "LastV
 _LISTS = _find_aggregate_types("ArrayAgg", "ArrayConcatAgg", "GroupConcat", "JSONArrayAgg")
 _SETS = _find_aggregate_types("ArrayUniqueAgg")
 _EXTREMES = _find_aggregate_types("ArgMax", "ArgMin")
-# The most frequent value; of several, any.
+# The most frequent value; if there are several, any of them.
 _MOST_FREQUENT = _find_aggregate_types("Mode")
 _ALL = (*_PICKS, *_LISTS, *_SETS, *_EXTREMES, *_MOST_FREQUENT)
 # Functions that do not depend on the order of an array's elements.
@@ -371,7 +372,10 @@ class UnorderedAggregate(ModelRule):
 
 
 def _weigh_aggregate(node: exp.Expr) -> Severity | None:
-    """The severity of an aggregate: ties are rare, and most readers do not need a set's order."""
+    """Returns the severity of an aggregate; None if it is the rule's.
+
+    Ties are rare, and most readers do not need the order of a set.
+    """
     if isinstance(node, _EXTREMES):
         return "medium"
     return "low" if isinstance(node, _SETS) and _classify_array_reader(node) == "result" else None

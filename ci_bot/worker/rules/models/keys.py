@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
 _AUDIT_CAN_RUN = "the columns that the audit reads exist, and it gets each argument that it needs"
 WIDE_KEY = 5
-# There SQLMesh deletes and inserts instead, and compares keys as one text without NULLs.
+# In these dialects SQLMesh deletes and inserts instead, and compares keys as one text without
+# NULLs.
 _WITHOUT_MERGE = frozenset({"duckdb", "mysql"})
 _POOR_KEY_TYPES = frozenset({"DOUBLE", "FLOAT", "BINARY", "VARBINARY", "TIMESTAMP", "TIMESTAMPTZ"})
 
@@ -103,7 +104,10 @@ class UniqueKeyNoAudit(ModelRule):
         return KeyContradictions(self.project.by_table, self.project.queries)
 
     def _observe_history(self, model: Model) -> Iterator[RuleObservation]:
-        """A history whose source has several rows of a key: they close each other in each run."""
+        """Observes a history whose source has several rows of a key.
+
+        These rows close each other in each run.
+        """
         key = frozenset(list_column_names(model.unique_key))
         contradiction = self._key_contradictions.describe_join(
             model, key
@@ -150,7 +154,10 @@ class MergeKeyNull(ModelRule):
         yield from self._observe_shared_key(model)
 
     def _observe_shared_key(self, model: Model) -> Iterator[RuleObservation]:
-        """All rows without a key get the same key: no other part distinguishes them."""
+        """Observes rows without a key that all get the same key.
+
+        No other part of the key distinguishes them.
+        """
         parts = [
             part
             for item in model.unique_key
@@ -222,7 +229,7 @@ class MissingGrain(ModelRule):
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if model.kind.is_embedded or model.kind.is_external or model.kind.is_symbolic:
             return
-        # The key of a merge serves as well as a grain.
+        # The key of a merge also serves as a grain.
         if not list_key_columns(model):
             yield self.make_observation(
                 model,
@@ -312,7 +319,7 @@ class MissingKeyColumn(ModelRule):
                     partial(_describe_unreturned_columns, where),
                     "the column is returned, or no longer named",
                     subject=[f"{where} {column}" for column in gone],
-                    # A grain only informs readers; the others are executed.
+                    # A grain only informs readers; SQLMesh uses the others in each run.
                     severity="medium" if where == "grain" else None,
                     anchors=(*gone, where),
                 )
@@ -342,7 +349,7 @@ def _make_subject_of_audit_fault(fault: AuditFault, called: Callable[[str], str]
 
 
 def _list_anchors(fault: AuditFault) -> tuple[str, ...]:
-    """Lists spellings of the missing name, to find its line: also a column after its table."""
+    """Lists spellings of the missing name to find its line: also a column after its table."""
     if fault.column is None:
         return (f"@{fault.argument}",)
     return fault.column, f".{fault.column}"
@@ -387,7 +394,7 @@ def _describe_missing_parts(
 
 @on_project(MissingKeyColumn.spec)
 def check_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Audits that belong to no model, if the change touches them or the models that they read."""
+    """Checks audits that belong to no model if the change touches them or their models."""
     changed = (inputs.added | inputs.direct | inputs.indirect | inputs.metadata) - inputs.from_base
     files = inputs.changed_files
     now = ProjectView(inputs.after, names=inputs.names)

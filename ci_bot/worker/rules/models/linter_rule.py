@@ -1,4 +1,4 @@
-"""The base of the rules on one model: declaration, view of the project, and file positions."""
+"""The base of rules on one model: the class of a rule, the view of a project, file positions."""
 
 from __future__ import annotations
 
@@ -31,10 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ProjectView:
-    """The facts of a project that a rule on one model may use.
-
-    It takes the place of SQLMesh's context. If there is a context, it is made from that.
-    """
+    """It takes the place of SQLMesh's context, and is made from one in a project's own linter."""
 
     models: Mapping[str, Model]
     variables: frozenset[str] | None = None
@@ -44,17 +41,17 @@ class ProjectView:
     gateways: Mapping[str, GatewayFacts] = field(default_factory=dict)
 
     def name_of_table(self, table: str) -> str:
-        """The name for reports of a table that a query reads, or of a model's full name."""
+        """Returns the name for reports of a table that a query reads, or of a model's full name."""
         model = self.by_table.get(plain_name(table))
         return self.names.short_name(model.fqn if model is not None else table)
 
     def name_of_source(self, select: ScopedSelect, alias: str) -> str:
-        """The name for reports of what an alias means; of a query, the alias."""
+        """Returns the name for reports of an alias: its table, or the alias if it is a query."""
         table = select.find_table(alias)
         return self.name_of_table(table_name(table)) if table is not None else alias
 
     def columns_of(self, table: str) -> frozenset[str] | None:
-        """The columns of a model's table in lower case; None if they are not known."""
+        """Returns the columns of a model's table in lower case; None if they are not known."""
         model = self.by_table.get(plain_name(table))
         types = model.columns_to_types if model is not None else None
         if not types or "*" in types:
@@ -62,12 +59,12 @@ class ProjectView:
         return frozenset(name.lower() for name in types)
 
     def get_model(self, fqn: str) -> Model | None:
-        """The model with that fully qualified name, or None."""
+        """Returns the model with this fully qualified name, or None."""
         return self.models.get(fqn)
 
     @cached_property
     def by_table(self) -> Mapping[str, Model]:
-        """Models by full name, and without the default catalog; lower case, without quotes."""
+        """Maps full names to models, also without the default catalog, in plain lower case."""
         found = {
             plain_name(self.names.short_name(fqn)): model for fqn, model in self.models.items()
         }
@@ -80,7 +77,7 @@ class ModelRule(Rule):
     spec: ClassVar[RuleSpec]
 
     def __init__(self, context: GenericContext[Any] | ProjectView) -> None:
-        super().__init__(context)  # type: ignore[arg-type]  # a view stands in for a context
+        super().__init__(context)  # type: ignore[arg-type]  # a view takes the place of a context
         self.project = context if isinstance(context, ProjectView) else make_project_view(context)
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
@@ -88,7 +85,10 @@ class ModelRule(Rule):
         raise NotImplementedError
 
     def check_model(self, model: Model) -> list[RuleViolation] | None:
-        """Called by SQLMesh: the same observations as violations with a range in the file."""
+        """Returns the observations as violations with a range in the file; SQLMesh calls it.
+
+        None if there are no observations.
+        """
         found = [
             self.violation(
                 observation.described_text,
@@ -103,7 +103,7 @@ class ModelRule(Rule):
         return self.spec.title
 
     def query_of(self, model: Model) -> ModelQuery | None:
-        """The model's query, shared by all rules of a run."""
+        """Returns the model's query, which all rules of a run share; None if it has none."""
         return self.project.queries.query_of(model)
 
     def make_observation(
@@ -127,7 +127,7 @@ Kind = TypeVar("Kind", bound=type[ModelRule])
 
 
 def on_model(kind: Kind) -> Kind:
-    """Enters a class as a rule on one model."""
+    """Registers a class as a rule on one model, and returns it."""
     MODEL_RULES(kind.spec)(kind)
     return kind
 
@@ -148,7 +148,7 @@ def make_project_view(context: GenericContext[Any]) -> ProjectView:
 
 
 def refuse_policy(message: str) -> NoReturn:
-    """Ends the linter with a sentence, as SQLMesh does for a wrong configuration.
+    """Ends the linter with a message, as SQLMesh does for a wrong configuration.
 
     Raises:
         ConfigError: always.
@@ -157,8 +157,9 @@ def refuse_policy(message: str) -> NoReturn:
 
 
 def find_observation_range(model: Model, observation: RuleObservation) -> Range | None:
-    """Finds the range of an observation in the model's file, in the units of the language server's
-    protocol: lines and UTF-16 code units from 0. None if the model has no file.
+    """Finds the range of an observation in the model's file; None if the model has no file.
+
+    The range has the units of the language server's protocol: lines and UTF-16 code units from 0.
     """
     path = getattr(model, "_path", None)
     if path is None or not Path(path).is_file():
@@ -180,7 +181,7 @@ def _count_units(text: str) -> int:
 
 
 def is_computed_table(model: Model) -> bool:
-    """Whether the model has its own table, and SQLMesh computes the rows."""
+    """Whether the model has its own table, and SQLMesh computes its rows."""
     return not (
         model.kind.is_view or model.kind.is_embedded or model.kind.is_external or model.kind.is_seed
     )

@@ -1,5 +1,7 @@
-"""Columns whose value is not what their name says: a "last" that is the smallest, a "latest"
-row that is the first one, days that are counted backwards.
+"""Columns whose name does not fit their value.
+
+Examples are a "last" value that is the smallest, a "latest" row that is the first one, and days
+that are counted backwards.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ _LARGE = frozenset({"max", "maximum", "highest", "largest", "greatest", "biggest
 _SMALL = frozenset({"min", "minimum", "lowest", "smallest"})
 _OPPOSITES = {exp.Min: _LATE | _LARGE, exp.Max: _EARLY | _SMALL}
 _ANY_ORDER = _LATE | _EARLY | _LARGE | _SMALL
-# The row that counts now is the newest one.
+# The row that is valid now is the newest one.
 _NEWEST = _LATE | {"current"}
 # Words of columns that hold a time, also as text: ISO texts have the order of their times.
 _TIMES = frozenset({
@@ -87,8 +89,11 @@ class MisnamedColumn(ModelRule):
     def _describe_extreme(
         self, select: ScopedSelect, name: str, item: exp.Expr
     ) -> tuple[str, str] | None:
-        """Describes a MIN that is called the last one, a MAX that is called the first one, or a
-        last text that is the one at the end of the alphabet."""
+        """Describes a MIN or MAX whose column name means the opposite.
+
+        A MIN is called the last one, a MAX is called the first one, or the "last" text is the one
+        at the end of the alphabet. None if the name fits.
+        """
         node = _find_plain_value(item)
         if not isinstance(node, exp.Min | exp.Max) or not isinstance(node.this, exp.Column):
             return None
@@ -116,8 +121,7 @@ class MisnamedColumn(ModelRule):
         )
 
     def _observe_first_row(self, model: Model, query: ModelQuery) -> Iterator[RuleObservation]:
-        """Reports a pick of the first row by time in a model that is called the latest, or the
-        other way round."""
+        """Observes a pick of the oldest row in a model called the latest, or the reverse."""
         numbered = [
             (select, window)
             for select in query.root.selects
@@ -247,7 +251,7 @@ def _begins_alike(word: str, words: Sequence[str]) -> bool:
 
 
 def _find_plain_value(item: exp.Expr) -> exp.Expr:
-    """Finds what a column is, through brackets and casts."""
+    """Finds the value of a column, through brackets and casts."""
     node = item
     while isinstance(node, exp.Paren | exp.Cast | exp.TryCast):
         node = node.this

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _ADDING = (exp.Sum, exp.Avg)
 _CURRENCY = re.compile(r"^(?:\w+_)?(?:currency|ccy)(?:_code|_iso)?$", re.IGNORECASE)
-# The codes of the most traded currencies (ISO 4217), and words for "converted into our own".
+# The codes of the most traded currencies (ISO 4217), and words for "converted into our currency".
 _CONVERTED = re.compile(
     r"(?:^|_)(?:eur|usd|gbp|jpy|chf|cny|aud|cad|hkd|sgd|sek|nok|dkk|pln|czk|inr|brl|mxn|zar|krw|"
     r"euros?|dollars?|base|home|group|reporting|converted|normali[sz]ed|cents?)(?:_|$)",

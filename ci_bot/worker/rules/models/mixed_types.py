@@ -1,5 +1,7 @@
-"""The types of values in a query, as far as casts and declared columns prove them; money in types
-that do not hold cents, and values of different types that Spark casts in silence.
+"""The types of values in a query, if casts and declared columns prove them, and their rules.
+
+The rules find money in types that do not hold cents, and values of different types that Spark casts
+without a message.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _Type = exp.DataType.Type
-# A value is followed through at most so many queries.
+# A value is followed through at most this many queries.
 _MOST_LEVELS = 12
 _KEEPING_TYPE = (
     exp.Paren, exp.Alias, exp.Max, exp.Min, exp.AnyValue, exp.First, exp.Last, exp.FirstValue,
@@ -45,7 +47,7 @@ TIMES_OF_DAY = frozenset(exp.DataType.TEMPORAL_TYPES) - {_Type.DATE}
 
 
 class ModelValueTypes:
-    """Finds the types of values in the queries of a project."""
+    """The types of values in the queries of a project."""
 
     def __init__(self, by_table: Mapping[str, Model], queries: ModelQueries) -> None:
         self._by_table = by_table
@@ -90,7 +92,7 @@ class ModelValueTypes:
     def _find_type_of_result_column(
         self, query: ScopedQuery, name: str, depth: int
     ) -> exp.DataType | None:
-        """Finds the type of a query's result column, if all branches of a UNION agree on it."""
+        """Finds the type of a query's result column; None if branches of a UNION do not agree."""
         items = [(branch, branch.find_result(name)) for branch in query.branches]
         found = [
             self.find_type(branch, item, depth + 1) if item is not None else None
@@ -101,7 +103,7 @@ class ModelValueTypes:
     def _find_shared_type(
         self, select: ScopedSelect, nodes: Iterable[exp.Expr], depth: int
     ) -> exp.DataType | None:
-        """Finds the type that several values share; NULL has each type."""
+        """Finds the type that several values share; None if they differ. NULL has each type."""
         kinds = [
             self.find_type(select, node, depth) for node in nodes if not isinstance(node, exp.Null)
         ]
@@ -109,12 +111,15 @@ class ModelValueTypes:
 
 
 def declares_types(model: Model) -> bool:
-    """Whether a model names the types of its columns, or has no query that would show them."""
+    """Whether a model names the types of its columns, or has no query from which to take them."""
     return getattr(model, "columns_to_types_", None) is not None or not model.is_sql
 
 
 def name_family(kind: exp.DataType | None) -> str | None:
-    """Names the types between which Spark casts in silence: text, number, date, time, boolean."""
+    """Names the family of a type: text, number, date, time, boolean; None for others.
+
+    Spark casts between these families without a message.
+    """
     if kind is None:
         return None
     if kind.this in exp.DataType.TEXT_TYPES:
@@ -144,7 +149,8 @@ def _read_literal_type(node: exp.Literal) -> exp.DataType:
     return exp.DataType(this=_Type.INT if node.name.isdigit() else _Type.DECIMAL)
 
 
-# Usual names of amounts of money, with a currency or the like behind; a rate or a share is none.
+# Usual names of amounts of money, also with a currency or the like at the end; rates and shares are
+# none.
 _MONEY = re.compile(
     r"(?:^|_)(?:amount|amt|price|revenue|costs?|fees?|salary|wages?|balance|payment|payout|turnover|"
     r"spend|spending|income|expenses?|profit|charges?|premium|commission|refunds?|invoiced|billed|"
@@ -204,7 +210,10 @@ class ImpreciseMoney(ModelRule):
     def _find_any_loss(
         self, select: ScopedSelect, name: str, item: exp.Expr, declared: exp.DataType | None
     ) -> str | None:
-        """What the query, or the type that the model declares, makes of an amount."""
+        """Describes how the query, or the declared type, makes an amount less exact.
+
+        None if the name is no amount, or if nothing is lost.
+        """
         if not is_money_name(name):
             return None
         if declared is not None:
@@ -215,7 +224,7 @@ class ImpreciseMoney(ModelRule):
         return self._find_loss(select, item, 0)
 
     def _find_loss(self, select: ScopedSelect, node: exp.Expr, depth: int) -> str | None:
-        """What the query itself makes of an amount; None if it is as exact as its source."""
+        """Describes how the query itself makes an amount less exact; None if it does not."""
         if isinstance(node, exp.Cast | exp.TryCast):
             return self._find_loss_of_cast(select, node, depth)
         if isinstance(node, exp.Div):
@@ -227,13 +236,13 @@ class ImpreciseMoney(ModelRule):
         return next(filter(None, (self._find_loss(select, one, depth) for one in sides)), None)
 
     def _find_loss_of_division(self, select: ScopedSelect, node: exp.Div) -> str | None:
-        """Whole cents that become a number with a fraction; Spark divides them as DOUBLE."""
+        """Describes whole cents that become a fraction, because Spark divides them as DOUBLE."""
         kind = self._types.find_type(select, node.this)
         is_whole = kind is not None and kind.this in _WHOLE
         return _FRACTIONS if is_whole and node.expression.unnest().name in _CENTS else None
 
     def _find_loss_below(self, select: ScopedSelect, node: exp.Column, depth: int) -> str | None:
-        """What a CTE or subquery of the same query makes of the amount."""
+        """Describes how a CTE or subquery of the same query makes the amount less exact."""
         source = select.find_source(node)
         if depth >= _MOST_LEVELS or not isinstance(source, ScopedQuery):
             return None
@@ -258,7 +267,7 @@ class ImpreciseMoney(ModelRule):
         return self._find_loss(select, inner, depth) if not is_decimal(kind) else None
 
     def _choose_severity(self, model: Model) -> Severity | None:
-        """A note, if the project keeps its money in floats and has no DECIMAL for it."""
+        """Returns a lower severity if the project keeps its money only in floats."""
         kinds = [
             kind
             for other in self.project.models.values()
@@ -282,7 +291,7 @@ def _has_cents(kind: exp.DataType | None) -> bool:
     return len(digits) > 1 and digits[1].name != "0"
 
 
-# What is wrong, and what clears it.
+# The fault, and the condition that clears it.
 _Why = tuple[str, str]
 _EQUALITIES = (exp.EQ, exp.NullSafeEQ)
 _COMPARISONS = (*_EQUALITIES, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
@@ -305,7 +314,7 @@ _WORDS = {
 
 
 class MixedTypes:
-    """Finds comparisons, lists and unions of different types."""
+    """Comparisons, lists and unions of different types in a query."""
 
     def __init__(self, types: ModelValueTypes) -> None:
         self._types = types
@@ -314,6 +323,9 @@ class MixedTypes:
         """Finds expressions of a query whose sides have different types.
 
         A type counts only if it is proved.
+
+        Yields:
+            Each expression with the fault, and the condition that clears it.
         """
         for select in root.selects:
             for node in select.find_all(*_COMPARISONS, exp.In, exp.Between):
@@ -354,7 +366,7 @@ class MixedTypes:
         return name_family(self._types.find_type(select, node))
 
     def _find_mixed_branches(self, union: ScopedQuery) -> Iterator[tuple[exp.Expr, _Why]]:
-        """Yields columns of which the branches of a UNION have different types."""
+        """Yields columns that have different types in the branches of a UNION."""
         first, others = union.sides[0].branches[:1], union.sides[1].branches
         for left, right in product(first, others):
             for (_, one), (_, other) in zip(left.results, right.results, strict=False):
@@ -400,7 +412,7 @@ def _fit_one_column(families: set[str | None]) -> bool:
 
 
 def _describe_unreadable(family: str | None, constants: Sequence[exp.Expr]) -> _Why | None:
-    """Describes texts that Spark cannot read in the type of the other side."""
+    """Describes texts that Spark cannot read in the type of the other side; None if it can."""
     readable = _READABLE.get(family or "")
     texts = [one.name for one in constants if isinstance(one, exp.Literal) and one.is_string]
     if readable is None or all(readable.fullmatch(text) for text in texts):

@@ -106,7 +106,7 @@ def _has_source_one_row(node: exp.Expr, select: ScopedSelect) -> bool:
 
 
 def _gives_one_row(select: exp.Select) -> bool:
-    """Whether a query has at most one row of any input: LIMIT 1, a total, or no table."""
+    """Whether a query has at most one row for any input: LIMIT 1, a total, or no table."""
     limit = select.args.get("limit")
     if limit is not None and getattr(limit, "expression", None) is not None:
         return str(limit.expression.name) == "1"
@@ -212,7 +212,7 @@ def _is_model_cte_bounded(cte: exp.Expr) -> bool:
         and cte.this.args.get("distinct")
         and not _does_cte_compute_values(cte)
     ):
-        return True  # equal rows are dropped, so with finitely many values it ends
+        return True  # equal rows are dropped, so it ends if there are finitely many values
     return all(_does_recursion_stop(member, cte.alias.lower()) for member in _list_cte_members(cte))
 
 
@@ -290,7 +290,7 @@ def _list_names_of_union_side(side: exp.Expr) -> list[str]:
     return found if all(found) and "*" not in found else []
 
 
-# Subqueries in the place of one value.
+# Parents of a subquery that is not used as one value.
 
 
 _LISTS = (exp.In, exp.Exists, exp.From, exp.Join, exp.SetOperation, exp.CTE, exp.Lateral, exp.Array,

@@ -1,5 +1,7 @@
-"""Slips that run without an error: branches that nothing reaches, patterns that are compared as
-texts, joins by one column or another, windows that mix the rows of several things.
+"""Mistakes that run without an error, in CASE, in patterns, in joins and in windows.
+
+Examples are branches that no row reaches, patterns that are compared as texts, joins by one column
+or another, and windows that mix the rows of several things.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class QuerySlip(NamedTuple):
-    """An expression, what it does, and how to write what is meant."""
+    """An expression, its effect, and how to write what is meant."""
 
     node: exp.Expr
     what: str
@@ -52,7 +54,7 @@ _ALTERNATIVES = 2
 def iterate_slips(
     model: Model, query: ModelQuery, by_table: Mapping[str, Model], types: ModelValueTypes
 ) -> Iterator[QuerySlip]:
-    """Yields the slips of a query, wherever they are."""
+    """Yields the slips of a query, in all of its parts."""
     for describe, kinds in (
         (_describe_unreached_branch, (exp.Case,)),
         (_describe_equal_branches, (exp.Case, exp.If)),
@@ -83,7 +85,8 @@ def iterate_slips(
     for operation in query.root.set_operations:
         yield from _iterate_repeated_branches(operation)
     grain = frozenset(name for one in list_grains(model) for name in one)
-    # As it is written: what a variable fixes is meant, in a model of each shop, for example.
+    # The written query is read: a value that a variable fixes is meant, for example in a model of
+    # each shop.
     for select in query.scopes.branches if grain else ():
         yield from _iterate_fixed_grains(select, grain)
 
@@ -158,7 +161,7 @@ def _is_list_in_one_text(node: exp.Expr) -> bool:
     if not isinstance(node, exp.Literal) or not node.is_string:
         return False
     words = node.name.split(",")
-    # "Smith, John" is a name: words that begin alike are values of one list.
+    # "Smith, John" is a name; the values of one list have the same kind of first letters.
     alike = len({(word.strip()[:1].isupper(), word.strip().isupper()) for word in words}) == 1
     is_name = all(word.strip().istitle() for word in words)
     return bool(_LIST_IN_ONE_TEXT.match(node.name)) and alike and not is_name
@@ -169,7 +172,7 @@ def _is_list_in_one_text(node: exp.Expr) -> bool:
 
 @dataclass(frozen=True)
 class _ComparisonWithConstants:
-    """A comparison of an expression with constants: a list of values, or one end of a range."""
+    """A comparison of an expression with a list of values or one end of a range."""
 
     compared: str
     values: frozenset[_Constant] = frozenset()
@@ -228,7 +231,7 @@ def _describe_unreached_branch(node: exp.Expr) -> tuple[str, str] | None:
 
 
 def _read_comparisons(node: exp.Expr) -> list[_ComparisonWithConstants] | None:
-    """Reads what a condition compares with constants; None for any other condition."""
+    """Reads the constants that a condition compares with; None for any other condition."""
     if isinstance(node, exp.Between):
         return _read_range(node)
     if isinstance(node, exp.In):
@@ -291,7 +294,7 @@ def read_constant_number_or_day(node: exp.Expr | None) -> Decimal | str | None:
     return Decimal(node.name)
 
 
-# What chooses the rows of a SELECT.
+# The conditions that choose the rows of a SELECT.
 
 
 def _iterate_false_filters(select: ScopedSelect) -> Iterator[QuerySlip]:
@@ -308,7 +311,7 @@ def _iterate_false_filters(select: ScopedSelect) -> Iterator[QuerySlip]:
 def _iterate_filters_up_to_a_day(
     select: ScopedSelect, types: ModelValueTypes
 ) -> Iterator[QuerySlip]:
-    """Yields filters that take a time up to the first moment of a day, and no moment after it."""
+    """Yields filters that include the first moment of a day, but no moment after it."""
     for part in _list_filters(select):
         side, end = part.this, part.args.get("high")
         if isinstance(part, exp.LTE):
@@ -327,7 +330,7 @@ def _iterate_filters_up_to_a_day(
 
 
 def _iterate_repeated_branches(operation: ScopedQuery) -> Iterator[QuerySlip]:
-    """Yields a branch of UNION ALL that another branch is, too."""
+    """Yields a branch of UNION ALL that is the same as the other branch."""
     node = operation.expression
     if not isinstance(node, exp.Union) or node.args.get("distinct"):
         return
@@ -341,7 +344,7 @@ def _iterate_repeated_branches(operation: ScopedQuery) -> Iterator[QuerySlip]:
 
 
 def _spell_rows(query: exp.Expr) -> str:
-    """Spells a SELECT; of one table, without the alias that this has."""
+    """Spells a SELECT; if it reads one table, without that table's alias."""
     plain = query.unnest().copy()
     tables = list(plain.find_all(exp.Table))
     if len(tables) == 1:
@@ -384,7 +387,7 @@ def _list_tied(part: exp.Expr, mine: str) -> frozenset[str]:
 
 
 def _iterate_fixed_grains(select: ScopedSelect, grain: frozenset[str]) -> Iterator[QuerySlip]:
-    """Yields filters that leave one value of a column of the grain: somebody has tried it out."""
+    """Yields filters that leave one value of a grain's column: somebody tried the query out."""
     shown = {
         find_column_alias_and_name(item)
         for name, item in select.results
@@ -435,7 +438,7 @@ def _iterate_mixing_windows(
 
 
 def _find_rest_of_key(keys: Sequence[frozenset[str]], by: Iterable[str]) -> frozenset[str]:
-    """Finds what a key has beside some of its columns; empty if these are a whole key."""
+    """Finds the other columns of a key that has some of `by`; empty if `by` holds a whole key."""
     ordered = frozenset(by)
     if any(key <= ordered for key in keys):
         return frozenset()

@@ -1,7 +1,7 @@
 """Queries that Spark refuses before it reads a row, because its analyzer finds no meaning in them.
 
-SQLMesh renders such a query and plans it; the build ends with an error. Only what Spark refuses in
-every version and mode is here.
+SQLMesh renders such a query and plans it, but the build ends with an error. These rules only find
+queries that Spark refuses in every version and mode.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 _CLAUSES = {exp.Where: "WHERE", exp.Join: "ON", exp.Group: "GROUP BY", exp.Having: "HAVING"}
-# What stands between an aggregate and the window that it is computed over.
+# Expressions that may be between an aggregate and its window.
 _AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 _QUANTILES = (exp.Quantile, exp.ApproxQuantile)
-# What computes a value of one row. SQLGlot does not call each aggregate of Spark's one: not ANY,
-# EVERY and WITHIN GROUP, for example.
+# Expressions that compute a value of one row. SQLGlot does not know each of Spark's aggregates as
+# one: not ANY, EVERY and WITHIN GROUP, for example.
 _OF_ONE_ROW = (
     exp.Binary, exp.Paren, exp.Neg, exp.Not, exp.Cast, exp.TryCast, exp.Case, exp.If, exp.Coalesce,
     exp.Concat, exp.Upper, exp.Lower, exp.Trim, exp.In, exp.Between,
 )  # fmt: skip
-# Spark finds a group's key also in other words: `b + a` for `a + b`, DATE(x) for CAST(x AS DATE).
-# What is made of these alone has one spelling.
+# Spark also finds a group's key that is written in another way: `b + a` for `a + b`, DATE(x) for
+# CAST(x AS DATE). An expression that has only these parts has one spelling.
 _OF_ONE_SPELLING = (exp.Column, exp.Identifier, exp.Literal, exp.Upper, exp.Lower)
 _SHOWN = 80
 
@@ -74,7 +74,7 @@ class QueryRefused(ModelRule):
     def _observe_unknown_functions(
         self, model: Model, query: ModelQuery
     ) -> Iterator[RuleObservation]:
-        """Reports functions that neither Spark has nor another model of the project calls."""
+        """Observes functions that Spark does not have and no other model of the project calls."""
         unknown = {
             name
             for name in _list_called_functions(query) - SPARK_FUNCTIONS
@@ -110,7 +110,7 @@ class QueryRefused(ModelRule):
 
 
 def _list_called_functions(query: ModelQuery) -> frozenset[str]:
-    """Lists the functions that SQLGlot does not know, in lower case, but those of a schema."""
+    """Lists the functions that SQLGlot does not know, in lower case, except those of a schema."""
     return frozenset(
         node.name.lower()
         for node in query.tree.find_all(exp.Anonymous)
@@ -122,7 +122,7 @@ _Found = tuple[str, tuple[str, str]]
 
 
 def _iterate_ungrouped(select: ScopedSelect) -> Iterator[_Found]:
-    """Yields columns that have no one value in a group."""
+    """Yields columns that have no single value in a group."""
     group = select.node.args.get("group")
     is_total = any(
         _is_aggregate(node)
@@ -156,7 +156,7 @@ def _iterate_ungrouped(select: ScopedSelect) -> Iterator[_Found]:
 
 
 def _iterate_bare_columns(node: exp.Expr, keys: Collection[str]) -> Iterator[exp.Column]:
-    """Yields columns outside of aggregates and of what is a group's key."""
+    """Yields columns outside of aggregates and of group keys."""
     is_of_one_row = isinstance(node, (exp.Column, *_OF_ONE_ROW))
     if not is_of_one_row or isinstance(node, exp.AggFunc) or _spell(node) in keys:
         return
@@ -184,7 +184,7 @@ def _is_aggregate(node: exp.Expr) -> bool:
 
 
 def _iterate_misplaced(select: ScopedSelect) -> Iterator[_Found]:
-    """Yields aggregates and windows where Spark takes none, and windows of distinct values."""
+    """Yields aggregates and windows in places where Spark takes none, and refused windows."""
     for node in select.find_all(exp.AggFunc, exp.Window):
         why = None
         if isinstance(node, exp.Window):

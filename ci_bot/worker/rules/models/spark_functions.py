@@ -1,8 +1,8 @@
 """The names of Spark's own functions.
 
-Those of Spark 3.5 are what `SHOW FUNCTIONS` lists there; those that came with 4.0 and 4.1, and the
-ones of its Avro, Protobuf and partition transforms, are from its documentation. A test compares
-them with the Spark that is installed.
+Those of Spark 3.5 are the result of `SHOW FUNCTIONS`. Those that came with 4.0 and 4.1, and those
+of its Avro, Protobuf and partition transforms, are from its documentation. A test compares them
+with the installed Spark.
 """
 
 from __future__ import annotations

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 # Dialects whose adapter replaces intervals with INSERT OVERWRITE, which takes whole partitions.
 OVERWRITING = frozenset({"spark", "spark2", "databricks", "hive"})
-# A short code, such as that of a country, identifies a row of a small table.
+# Endings of an id. A short code, such as that of a country, identifies a row of a small table, and
+# is no such id.
 _ENDINGS_OF_ID = ("_id", "_uuid", "_key", "_sk")
-# Things of which a company has few, so that tables are partitioned by them.
+# Things of which a company has few, so tables are partitioned by them.
 _OF_FEW = frozenset({
     "tenant", "region", "country", "market", "site", "store", "shop", "warehouse", "plant", "brand",
     "company", "organization", "org", "source", "system", "channel",
@@ -54,7 +55,7 @@ class PartitionsWithoutTime(ModelRule):
             yield from self._find_partial_partitions(model)
 
     def _find_partial_partitions(self, model: Model) -> Iterator[RuleObservation]:
-        """A query that returns a part of a partition: the run replaces the whole partition."""
+        """Observes a query that returns a part of a partition, but the run replaces all of it."""
         query = self.query_of(model)
         bounds = find_interval_bounds(query) if query is not None else None
         if query is None or bounds is None or not bounds.is_bounded:
@@ -117,17 +118,17 @@ _SECONDS = {
     "DAY": IntervalUnit.DAY.seconds,
     "HOUR": IntervalUnit.HOUR.seconds,
 }
-# The spellings of `trunc` and `date_trunc`, by Spark's documentation.
+# The spellings of `trunc` and `date_trunc`, from Spark's documentation.
 _UNITS = {"YYYY": "YEAR", "YY": "YEAR", "MON": "MONTH", "MM": "MONTH", "DD": "DAY"}
-# A text such as 20240101 has so many characters; several days share a shorter beginning.
+# A text such as 20240101 has this many characters; several days share a shorter beginning.
 _CHARACTERS_OF_A_DAY = 8
 
 
 def count_seconds_in_partition(part: exp.Expr) -> float:
-    """Counts the seconds whose rows share a partition; 0 if that is unknown.
+    """Returns the length in seconds of the time whose rows share a partition; 0 if it is unknown.
 
     Iceberg's transforms are `years`, `months`, `days`, `hours` (also without the s), `bucket` and
-    `truncate`. A bucket has rows of any time.
+    `truncate`. A bucket has rows of any time, so its length is infinite.
     """
     if isinstance(part, exp.PartitionedByBucket):
         return float("inf")
@@ -153,7 +154,7 @@ class PartitionPerRow(ModelRule):
             return
         types = model.columns_to_types or {}
         keys = {*_iterate_single_keys(model), *self._iterate_ids_of_other_models()}
-        # SQLMesh itself partitions by the time column, whatever its type.
+        # SQLMesh itself partitions by the time column, which may have any type.
         time = model.time_column.column.name.lower() if model.time_column else None
         fine = []
         for part in model.partitioned_by:
@@ -175,7 +176,7 @@ class PartitionPerRow(ModelRule):
             )
 
     def _iterate_ids_of_other_models(self) -> Iterator[str]:
-        """Yields ids that identify a row of another model, such as a customer; a seed has few."""
+        """Yields ids that identify a row of another model, such as a customer; no ids of seeds."""
         for other in self.project.by_table.values():
             if not other.kind.is_seed:
                 keys = _iterate_single_keys(other)
@@ -183,7 +184,7 @@ class PartitionPerRow(ModelRule):
 
 
 def _has_many_values(column: str) -> bool:
-    """Whether an id is, by its name, one of many: of a customer, and not of a region."""
+    """Whether the name shows that an id is one of many: of a customer, and not of a region."""
     return column.endswith(_ENDINGS_OF_ID) and _OF_FEW.isdisjoint(
         split_column_name_into_words(column)
     )
@@ -241,7 +242,7 @@ class NoStart(ModelRule):
         )
 
     def _observe_distant_start(self, model: Model) -> Iterator[RuleObservation]:
-        """A start that lies ahead: no interval is due until then."""
+        """Observes a start in the future: no interval is due until then."""
         kind = model.kind
         if model.start is None or kind.is_external or kind.is_seed or kind.is_symbolic:
             return

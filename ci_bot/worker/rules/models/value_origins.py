@@ -16,7 +16,7 @@ from ci_bot.worker.sqlmesh_compat import is_seed_model
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model, SeedModel
 
-# A value is followed through at most so many queries.
+# A value is followed through at most this many queries.
 _MOST_LEVELS = 12
 # A longer seed is no list of codes.
 _LONGEST_SEED = 50_000

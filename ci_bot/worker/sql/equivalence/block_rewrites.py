@@ -1,4 +1,4 @@
-"""What a proof changes of blocks as they are read: another form, and the same rows."""
+"""Rewrites of blocks for a proof: they change the form, and the rows stay the same."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ci_bot.worker.sql.equivalence.blocks import (
 from ci_bot.worker.sql.equivalence.known_types import find_known_type
 from ci_bot.worker.sql.equivalence.translate_clauses import LAYOUT, ClauseMentions
 
-# By its own join or by a later one, the rows of a source can be without a match.
+# Because of its own join or of a later one, the rows of a source can be without a match.
 SourceRole = Literal["inner", "hung", "outer"]
 
 _TWO = 2
@@ -42,9 +42,9 @@ _STRUCTURES = (exp.DataType.Type.STRUCT, exp.DataType.Type.OBJECT, exp.DataType.
 def combine_branches(
     node: exp.Expr, kind: SetKind, branches: list[QueryBlock], used: frozenset[str] | None
 ) -> SetOperation | None:
-    """The set operation of `branches`.
+    """Makes the set operation of `branches`.
 
-    None if the branches cannot be matched: a star, or another number of columns.
+    None if the branches cannot be matched, because of a star or another number of columns.
     """
     distinct = bool(node.args.get("distinct"))
     names = list(branches[0].outputs)
@@ -58,7 +58,7 @@ def combine_branches(
         branches = [leaf for branch in branches for leaf in _list_leaves(branch, distinct=distinct)]
     places = range(len(names))
     if kind == "union" and not distinct and used is not None:
-        # Rows are kept as they are, so a column that nobody reads is of no account.
+        # All rows are kept, so a column that nobody reads does not matter.
         places = [place for place, name in enumerate(names) if name in used]  # type: ignore[assignment]
     for branch in branches:
         terms = list(branch.outputs.values())
@@ -81,7 +81,10 @@ def _drop_copies_later(block: QueryBlock) -> None:
 
 
 def _list_leaves(block: QueryBlock, *, distinct: bool) -> list[QueryBlock]:
-    """The branches of a nested UNION, if the UNION around it may take them over."""
+    """Lists the branches of a nested UNION, if the UNION around it may take them over.
+
+    Otherwise the list has only the block itself.
+    """
     source = block.part.only_source
     if (
         not isinstance(source, SetOperation)
@@ -104,7 +107,7 @@ def _list_leaves(block: QueryBlock, *, distinct: bool) -> list[QueryBlock]:
 
 
 def _has_one_type_for_each_column(branches: list[QueryBlock]) -> bool:
-    """Whether no branch's values are converted: the result of three types hangs on their order."""
+    """Whether no branch's values are converted: a result of three types depends on their order."""
     columns = zip(*(branch.outputs.values() for branch in branches), strict=True)
     return all(
         len(kinds) == 1 and "" not in kinds
@@ -114,7 +117,7 @@ def _has_one_type_for_each_column(branches: list[QueryBlock]) -> bool:
 
 
 def _has_no_structures(node: exp.Expr) -> bool:
-    """Whether no column is a structure, whose fields are called as in the first branch."""
+    """Whether no column is a structure, which has its field names from the first branch."""
     types = [item.type for select in _list_selects(node) for item in select.expressions]
     return all(
         kind is not None
@@ -132,7 +135,7 @@ def _list_selects(node: exp.Expr) -> list[exp.Select]:
 
 
 def add_where(part: SourcePart, conditions: list[Term]) -> None:
-    """Adds the conditions of WHERE to the sources; some are semi or anti joins."""
+    """Adds the conditions of WHERE to the sources; some of them are semi or anti joins."""
     for condition in conditions:
         hung = _find_semi_join(condition)
         if hung is None:
@@ -143,9 +146,12 @@ def add_where(part: SourcePart, conditions: list[Term]) -> None:
 
 
 def make_filtered_joins_inner(part: SourcePart) -> None:
-    """Makes a LEFT JOIN an inner one where a condition drops all rows without a match, and
-    leaves out tests for NULL that another condition makes needless."""
-    # From the last to the first: a join that becomes inner filters what its condition names.
+    """Makes a LEFT JOIN an inner one if a condition drops all rows without a match.
+
+    It also leaves out tests for NULL that another condition makes needless.
+    """
+    # From the last to the first: a join that becomes inner filters the sources that its condition
+    # names.
     for hung in [one for one in reversed(part.hung) if one.how == "left"]:
         if any(column.source is hung.source for column in _iterate_strict_columns(part.where)):
             part.hung.remove(hung)
@@ -165,7 +171,7 @@ def make_filtered_joins_inner(part: SourcePart) -> None:
 
 
 def _iterate_strict_columns(conditions: list[Term]) -> Iterator[SourceColumn]:
-    """The columns whose NULL keeps conditions from being true, as far as that is plain."""
+    """Yields columns whose NULL keeps a condition from being true, if the form of it shows that."""
     for term in conditions:
         yield from _list_compared_columns(term)
         known = _find_known_tested(term)
@@ -174,7 +180,7 @@ def _iterate_strict_columns(conditions: list[Term]) -> Iterator[SourceColumn]:
 
 
 def _find_null_tested_term(term: Term) -> Term | None:
-    """What a condition `a IS NULL` tests; None if it is another condition."""
+    """Returns the term that a condition `a IS NULL` tests; None if it is another condition."""
     if not isinstance(term, TermOperation) or not term.op.startswith("is("):
         return None
     tested, constant = term.parts
@@ -183,14 +189,14 @@ def _find_null_tested_term(term: Term) -> Term | None:
 
 
 def _find_known_tested(term: Term) -> Term | None:
-    """What a condition `a IS NOT NULL` tests; None if it is another condition."""
+    """Returns the term that a condition `a IS NOT NULL` tests; None if it is another condition."""
     if not isinstance(term, TermOperation) or term.op != "not":
         return None
     return _find_null_tested_term(term.parts[0])
 
 
 def _list_compared_columns(term: Term) -> list[SourceColumn]:
-    """The columns that a condition compares, so that it is not true where one is NULL."""
+    """Lists the columns that a condition compares: it is not true if one of them is NULL."""
     if not isinstance(term, TermOperation):
         return []
     if term.op in {"eq", "neq", "lt", "gte"}:
@@ -207,8 +213,11 @@ def _list_compared_columns(term: Term) -> list[SourceColumn]:
 
 
 def _find_semi_join(condition: Term) -> DependentSource | None:
-    """The semi or anti join that a condition of WHERE is, if it is EXISTS, NOT EXISTS or IN over a
-    query that only filters one source. NOT IN is none: one NULL decides about all rows."""
+    """Makes a semi or anti join of a condition of WHERE; None if it is another condition.
+
+    It must be EXISTS, NOT EXISTS or IN over a query that only filters one source. NOT IN is no such
+    condition: one NULL decides about all rows.
+    """
     how = "semi"
     if isinstance(condition, TermOperation) and condition.op == "not":
         condition, how = condition.parts[0], "anti"
@@ -230,10 +239,10 @@ def _find_semi_join(condition: Term) -> DependentSource | None:
 
 
 def push_conditions_down(block: QueryBlock) -> None:
-    """Moves conditions to the earliest place that means the same."""
+    """Moves conditions to the earliest place in which they mean the same."""
     compared = block.distinct
     if compared is not None and block.group is None and not (block.generators or block.is_windowed):
-        # DISTINCT is GROUP BY of every result.
+        # DISTINCT means GROUP BY all results.
         block.distinct, block.group = None, GroupClause(keys=compared)
     if block.qualify and not block.is_windowed:
         waiting, block.qualify = block.qualify, []
@@ -275,7 +284,10 @@ def _list_partition_columns(window: TermOperation) -> set[tuple[object, str]]:
 
 
 def _filter_branches(block: QueryBlock, condition: Term) -> bool:
-    """Filters the branches of a UNION instead of all its rows, if that means the same."""
+    """Filters the branches of a UNION instead of all its rows, if that means the same.
+
+    Returns whether it did.
+    """
     sources = {one.source for one in walk_term(condition) if isinstance(one, SourceColumn)}
     source = sources.pop() if len(sources) == 1 else None
     if not isinstance(source, SetOperation) or source not in block.part.inner:
@@ -292,7 +304,7 @@ def _filter_branches(block: QueryBlock, condition: Term) -> bool:
 
 
 def _make_unmatched_joins_anti(block: QueryBlock) -> None:
-    """Makes a LEFT JOIN an anti join if only rows without a match are left of it."""
+    """Makes a LEFT JOIN an anti join if only its rows without a match are left."""
     terms = list(block.iterate_terms())
     if any(isinstance(item, NestedQuery) for term in terms for item in walk_term(term)):
         return
@@ -363,12 +375,12 @@ def _matches_once(hung: DependentSource) -> bool:
 
 
 def _takes_filters(block: QueryBlock) -> bool:
-    """Whether a filter of its rows may come before all else that follows in it."""
+    """Whether a filter of a block's rows may come before the other steps of the block."""
     return not (block.limits or block.order or block.generators or block.has_star)
 
 
 def _replace_columns(term: Term, results: list[Term]) -> Term:
-    """A condition on columns by their places, as one on what these places hold."""
+    """Replaces the columns of a condition, whose names are places, by the results there."""
     if isinstance(term, SourceColumn):
         return results[int(term.name)]
     if isinstance(term, NestedQuery):
@@ -378,7 +390,7 @@ def _replace_columns(term: Term, results: list[Term]) -> Term:
 
 
 def _is_of_keys(term: Term) -> bool:
-    """Whether a condition on groups is one on their keys: it has no aggregate."""
+    """Whether a condition on groups only uses their keys: it has no aggregate."""
     return not is_aggregated(term) and not any(
         isinstance(item, NestedQuery) for item in walk_term(term)
     )
@@ -392,13 +404,13 @@ def may_merge(block: QueryBlock, role: SourceRole) -> bool:
         return True
     if block.part.only_source is None:
         return False
-    # If there is no match, a column is NULL, and what is computed of NULLs may be something.
+    # If there is no match, a column is NULL, but a value that is computed from NULLs may not be.
     is_plain = all(isinstance(term, SourceColumn) for term in block.outputs.values())
     return is_plain and (role == "hung" or not block.part.where)
 
 
 def find_only_table(part: SourcePart) -> str:
-    """The name of the table that a part only reads; empty if it does more."""
+    """Returns the name of the table that a part only reads; empty if the part does more."""
     only = part.only_source if not part.where else None
     return only.name if isinstance(only, TableRead) else ""
 

@@ -1,9 +1,9 @@
 """One SELECT in normal form: sources, conditions, groups, results.
 
-Inner joins are sources side by side with conditions among the others, as a cross product with a
-filter is the same as they are; what hangs on them (outer, semi and anti joins, lateral views) is
-kept with its own conditions. That says which must come first, as far as it matters: a LEFT JOIN
-that another one's condition needs is named in it.
+Inner joins are sources side by side, with their conditions among the others, because a cross
+product with a filter gives the same rows. Outer, semi and anti joins and lateral views depend on
+these sources, and keep their own conditions. So the necessary order is known: if the condition of a
+LEFT JOIN needs another one, it names it.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ TermKey = int
 
 
 class ArgumentOrder(Enum):
-    """Whether the order of a node's parts means something."""
+    """Whether the order of a node's parts has a meaning."""
 
     MATTERS = 0
     FREE = 1
-    FREE_AND_ONCE = 2  # saying a part twice is saying it once
+    FREE_AND_ONCE = 2  # a part that occurs twice counts once
 
 
 @dataclass(eq=False)
 class QuerySource:
-    """One occurrence of something that rows come from.
+    """One occurrence of something that gives rows.
 
     Attributes:
-        turn: which occurrence of the same thing it is in its SELECT, from 1.
+        turn: the number of this occurrence among those of the same thing in its SELECT, from 1.
     """
 
     turn: int = field(default=1, kw_only=True)
@@ -43,8 +43,9 @@ class SourceColumn:
     """A column of one occurrence of a source; the name is in lower case, `*` for all columns.
 
     Attributes:
-        kind: its type, if equal values of that type are one value; empty if not, or if unknown.
-        stored_type: its type as its table has it; empty if it is computed, or if unknown.
+        kind: its type, if equal values of this type cannot be distinguished; empty if they can, or
+            if it is unknown.
+        stored_type: its type in its table; empty if it is computed, or if it is unknown.
     """
 
     source: QuerySource
@@ -65,8 +66,8 @@ class TermOperation:
 
     Attributes:
         op: the operation and the names of its arguments; equal ops mean the same operation.
-        ordered: it depends on the order in which rows come, here or below.
-        windowed, aggregated: there is a window function, or an aggregate outside of one.
+        ordered: it depends on the order of rows, itself or in a part of it.
+        windowed, aggregated: it contains a window function, or an aggregate outside of one.
     """
 
     __slots__ = ("aggregate", "aggregated", "op", "order", "ordered", "parts", "windowed")
@@ -91,7 +92,7 @@ class TermOperation:
 
 
 class UnknownName(TermOperation):
-    """A name that leads nowhere: perhaps to a column of a table that is read here."""
+    """A name whose origin is unknown: perhaps a column of a table that is read here."""
 
     __slots__ = ()
 
@@ -100,7 +101,7 @@ Term = TermOperation | SourceColumn | NestedQuery
 
 
 def make_leaf(kind: str, text: str) -> TermOperation:
-    """A constant, or any other text that means the same everywhere."""
+    """Makes a constant, or any other text that means the same in every place."""
     return TermOperation(f"{kind}:{text}")
 
 
@@ -117,7 +118,7 @@ def is_aggregated(term: Term) -> bool:
 
 
 def walk_term(term: Term) -> Iterator[Term]:
-    """The term and everything below it, without the insides of nested queries."""
+    """Yields the term and all terms below it, without the insides of nested queries."""
     queue = [term]
     for item in queue:
         yield item
@@ -132,7 +133,7 @@ _OPPOSITE = {"eq": "neq", "neq": "eq", "lt": "gte", "gte": "lt"}
 
 
 def make_comparison(op: str, left: Term, right: Term) -> TermOperation:
-    """`left op right`, where op is one of eq, neq, lt, lte, gt, gte."""
+    """Makes `left op right`; op is one of eq, neq, lt, lte, gt, gte."""
     if op in {"eq", "neq"}:
         return TermOperation(op, (left, right), ArgumentOrder.FREE)
     if op in {"gt", "lte"}:
@@ -142,7 +143,7 @@ def make_comparison(op: str, left: Term, right: Term) -> TermOperation:
 
 
 def make_junction(op: str, items: list[Term]) -> Term:
-    """The items, flat, under one `and` or `or`."""
+    """Makes one `and` or `or` of all items, without nesting."""
     flat: list[Term] = []
     for item in items:
         if isinstance(item, TermOperation) and item.op == op:
@@ -164,7 +165,7 @@ def _is_truth(term: Term) -> bool:
 
 
 def negate_term(term: Term) -> Term:
-    """NOT in three-valued logic, pushed down as far as it goes."""
+    """Negates a term in three-valued logic, and moves NOT down if possible."""
     if isinstance(term, TermOperation):
         if term.op == "not":
             return term.parts[0]
@@ -181,7 +182,7 @@ def negate_term(term: Term) -> Term:
 
 
 def split_conjuncts(term: Term) -> list[Term]:
-    """The parts of a condition that all have to hold."""
+    """Lists the parts of a condition that must all hold."""
     if isinstance(term, TermOperation):
         if term.op == "and":
             return [item for part in term.parts for item in split_conjuncts(part)]
@@ -191,10 +192,10 @@ def split_conjuncts(term: Term) -> list[Term]:
 
 
 class KeyNaming(Protocol):
-    """How columns and nested queries are called in keys.
+    """The names of columns and nested queries in keys.
 
-    `known` keeps the keys of terms: a term that is used often is written out once. A term equals
-    itself alone, and is held here, so that no other one gets its identity.
+    `known` keeps the keys of terms, so a term that is used often is written out once. A term equals
+    only itself, and stays alive here, so no other term gets its identity.
     """
 
     known: dict[Term, TermKey]
@@ -205,7 +206,7 @@ class KeyNaming(Protocol):
 
 
 class KeyInterner:
-    """Small numbers for structures: two structures have one number exactly if they are equal."""
+    """Numbers for structures: two structures have the same number exactly if they are equal."""
 
     def __init__(self) -> None:
         self._keys: dict[tuple[object, ...], TermKey] = {}
@@ -214,7 +215,7 @@ class KeyInterner:
         return self._keys.setdefault(structure, len(self._keys))
 
     def key_of_term(self, term: Term, naming: KeyNaming) -> TermKey:
-        """The key of a term whose leaves have the names of `naming`."""
+        """Returns the key of a term whose leaves have the names of `naming`."""
         known = naming.known.get(term)
         if known is None:
             known = naming.known[term] = self.intern_structure(self._term_structure(term, naming))
@@ -244,31 +245,31 @@ class TableRead(QuerySource):
 
 @dataclass(eq=False)
 class DerivedTable(QuerySource):
-    """A query whose rows are read as those of a table."""
+    """A query whose rows are read like those of a table."""
 
     block: QueryBlock
 
 
 @dataclass(eq=False)
 class ValuesTable(QuerySource):
-    """Rows that are written out; columns are called by their place."""
+    """Rows that are written out in the query; the names of columns are their places."""
 
     rows: Term
 
 
 @dataclass(eq=False)
 class GeneratedRows(QuerySource):
-    """Rows that a function makes of each row before it; columns are called by their place."""
+    """Rows that a function makes from each row before it; the names of columns are their places."""
 
     call: Term
 
 
 @dataclass(eq=False)
 class SetOperation(QuerySource):
-    """Rows of several queries. `names` are the columns, by place, of every branch.
+    """Rows of several queries; `names` are the columns of every branch, by place.
 
-    With `loose`, branches may change places although there are more than two; with
-    `converts_nothing`, each column has one type, so that no value is converted on the way.
+    With `loose`, branches may change places although there are more than two. With
+    `converts_nothing`, each column has one type, so no value is converted.
     """
 
     kind: SetKind
@@ -282,9 +283,9 @@ class SetOperation(QuerySource):
 
 @dataclass(eq=False)
 class MadeRows(QuerySource):
-    """Rows of which it is only known what they are made of: any column may hold any of it.
+    """Rows of which only the origin is known: any column may depend on all of it.
 
-    With `names`, they are the rows of one source, whose first columns are called so.
+    With `names`, they are the rows of one source, and these are the names of its first columns.
     """
 
     kind: str
@@ -295,7 +296,10 @@ class MadeRows(QuerySource):
 
 @dataclass(eq=False)
 class OuterJoin(QuerySource):
-    """A RIGHT or FULL JOIN of two parts: `kept` with `other`, either of which may have no match."""
+    """A RIGHT or FULL JOIN of two parts, `kept` and `other`.
+
+    Rows of `other` may have no match, and in a FULL JOIN rows of both parts.
+    """
 
     kept: SourcePart
     other: SourcePart
@@ -305,7 +309,7 @@ class OuterJoin(QuerySource):
 
 @dataclass
 class DependentSource:
-    """A source that hangs on others: its conditions filter its own rows and not theirs.
+    """A source that depends on others: its conditions filter its own rows and not theirs.
 
     `how` is left, semi, anti, lateral or lateral outer; in a block that is as it was written, any
     words of a join.
@@ -318,7 +322,7 @@ class DependentSource:
 
 @dataclass
 class SourcePart:
-    """Sources side by side, what hangs on them, and conditions on all of it."""
+    """Sources side by side, the sources that depend on them, and conditions on all of these."""
 
     inner: list[QuerySource] = field(default_factory=list)
     hung: list[DependentSource] = field(default_factory=list)
@@ -330,7 +334,7 @@ class SourcePart:
         self.where += other.where
 
     def list_equal_columns(self) -> list[tuple[SourceColumn, SourceColumn]]:
-        """Pairs of columns of inner sources that hold one value in each row that is left."""
+        """Lists pairs of columns of inner sources that have one value in each row that is left."""
         inner = set(self.inner)
         return [
             (left, right)
@@ -345,12 +349,12 @@ class SourcePart:
 
     @property
     def only_source(self) -> QuerySource | None:
-        """Its source, if that is a single one on which nothing hangs."""
+        """The only source of this part; None if there are several, or others depend on it."""
         is_one = len(self.inner) == 1 and not self.hung
         return None if not is_one or isinstance(self.inner[0], OuterJoin) else self.inner[0]
 
     def iterate_sources(self) -> Iterator[QuerySource]:
-        """Every occurrence that has columns, in written order."""
+        """Yields every occurrence that has columns, in written order."""
         for source in self.inner:
             if isinstance(source, OuterJoin):
                 yield from source.kept.iterate_sources()
@@ -373,9 +377,9 @@ class SourcePart:
 
 @dataclass
 class GroupClause:
-    """GROUP BY: its keys, and ROLLUP, CUBE or GROUPING SETS. No keys at all: one group.
+    """GROUP BY: its keys, and ROLLUP, CUBE or GROUPING SETS; without keys there is one group.
 
-    `is_written` is false if only aggregates or HAVING make a group of everything.
+    `is_written` is false if only aggregates or HAVING put all rows into one group.
     """
 
     keys: list[Term] = field(default_factory=list)
@@ -385,7 +389,7 @@ class GroupClause:
 
 @dataclass(eq=False)
 class StarRead:
-    """A star over one source, and what EXCEPT, RENAME and REPLACE do to its columns."""
+    """A star over one source, and the changes of EXCEPT, RENAME and REPLACE to its columns."""
 
     source: QuerySource
     left_out: frozenset[str] = frozenset()
@@ -399,11 +403,11 @@ class WrittenResults:
     """The results of a SELECT as they are written.
 
     Attributes:
-        columns: names in lower case, with their terms, by place. One without a name has a line
-            break and its place for one.
-        stars: the stars, of which some columns may not be listed.
-        more: what else decides about the result in a way that is not understood.
-        is_mixed: any column may hold anything that is read.
+        columns: names in lower case, with their terms, by place. A column without a name is called
+            by a line break and its place.
+        stars: the stars; some of their columns may not be listed.
+        more: other terms that decide about the result in a way that is not understood.
+        is_mixed: any column may depend on everything that is read.
         is_unplaced: a star shows columns of USING or NATURAL; dialects put them at other places.
     """
 
@@ -415,20 +419,20 @@ class WrittenResults:
 
     @property
     def is_open(self) -> bool:
-        """Whether there may be more columns than are listed."""
+        """Whether there may be more columns than the listed ones."""
         return self.is_mixed or any(star.is_open for star in self.stars)
 
 
 @dataclass(eq=False)
 class QueryBlock:
-    """A SELECT, or a set operation as the one source of a SELECT.
+    """A SELECT, or a set operation as the only source of a SELECT.
 
     Attributes:
         generators: results that make another number of rows.
-        distinct: what DISTINCT compares rows by; None without it.
+        distinct: the terms by which DISTINCT compares rows; None without it.
         order: ORDER BY; with `has_whole_order`, rows that it leaves in any order are equal.
-            `layout` is what only decides where rows are stored, and hints: neither changes a row,
-            so both count only if the query depends on the order of its rows
+        layout: clauses that only decide where rows are stored, and hints. Neither changes a row, so
+            both count only if the query depends on the order of its rows
             (https://spark.apache.org/docs/3.5.6/sql-ref-syntax-qry-select-hints.html).
         outputs: results by name in lower case; `*`, `*1` and so on for stars that stay.
         written: the results as they are written.
@@ -448,7 +452,7 @@ class QueryBlock:
     written: WrittenResults = field(default_factory=WrittenResults)
 
     def find_output(self, name: str) -> Term | None:
-        """The result called `name`, also by way of a star over one table."""
+        """Returns the result called `name`, also from a star over one table; None without one."""
         if name in self.outputs:
             return self.outputs[name]
         stars = [term for key, term in self.outputs.items() if key.startswith("*")]
@@ -467,19 +471,19 @@ class QueryBlock:
 
     @property
     def is_simple(self) -> bool:
-        """Whether it only joins, filters and computes row by row."""
+        """Whether the block only joins, filters and computes row by row."""
         more = (self.having, self.qualify, self.generators, self.order, self.limits, self.layout)
         plain = self.group is None and self.distinct is None and not any(more)
         return plain and not self.is_windowed
 
     @property
     def depends_on_order(self) -> bool:
-        """Whether its rows depend on the order in which those below come."""
+        """Whether the block's rows depend on the order of the rows that it reads."""
         cut = bool(self.limits) and not self.has_whole_order
         return cut or any(is_ordered(term) for term in self.iterate_terms())
 
     def iterate_terms(self) -> Iterator[Term]:
-        """Every term of its own."""
+        """Yields every term of the block itself."""
         yield from self.part.iterate_terms()
         if self.group is not None:
             yield from self.group.keys
@@ -491,7 +495,7 @@ class QueryBlock:
         yield from self.outputs.values()
 
     def add_filters(self, conditions: list[Term]) -> None:
-        """Filters its results, after everything else that it does but for a limit."""
+        """Filters the block's results, after all its other steps except a limit."""
         if self.is_windowed:
             self.qualify += conditions
         elif self.group is not None:

@@ -1,4 +1,4 @@
-"""CASE, IF, COALESCE and NULLIF: forms that choose the same, so that a proof sees one of them."""
+"""CASE, IF, COALESCE and NULLIF: forms that choose the same become one form for a proof."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import NamedTuple
 from sqlglot import exp
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
-# Conditions of these alone give an answer for each row, if no side is converted to compare it.
+# A condition that has only these parts gives an answer for each row, if no side is converted for a
+# comparison.
 _NEVER_FAIL = (
     exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Neg,
     exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, *_COMPARISONS,
@@ -16,21 +17,21 @@ _NEVER_FAIL = (
 
 
 class ChoiceBranch(NamedTuple):
-    """What a branch asks, and what it gives."""
+    """A condition of a choice, and the result that it gives."""
 
     condition: exp.Expr
     given: exp.Expr
 
 
 class CaseChoice(NamedTuple):
-    """CASE or IF; `otherwise` is None if nothing is written for it."""
+    """CASE or IF; `otherwise` is None if there is no ELSE."""
 
     branches: list[ChoiceBranch]
     otherwise: exp.Expr | None
 
 
 def read_choice(node: exp.Expr | None) -> CaseChoice | None:
-    """Reads CASE or IF; None if it is another expression. The tree of `node` stays as it is."""
+    """Reads CASE or IF; None if it is another expression. It does not change the tree of `node`."""
     if isinstance(node, exp.If):
         return CaseChoice([ChoiceBranch(node.this, node.args["true"])], node.args.get("false"))
     if not isinstance(node, exp.Case):
@@ -49,7 +50,7 @@ def read_choice(node: exp.Expr | None) -> CaseChoice | None:
 
 
 def replace_choice(node: exp.Expr, *, on_spark: bool = True) -> exp.Expr | None:
-    """CASE or IF that is COALESCE or NULLIF, or one with fewer branches; None if it is none."""
+    """Replaces a CASE or IF by COALESCE, NULLIF or one with fewer branches; None if it cannot."""
     choice = read_choice(node)
     if choice is None:
         return None
@@ -68,7 +69,10 @@ def replace_choice(node: exp.Expr, *, on_spark: bool = True) -> exp.Expr | None:
 
 
 def find_counted_condition(count: exp.Expr) -> exp.Expr | None:
-    """The condition where COUNT is of a constant where it is true, and of NULL elsewhere."""
+    """Returns the condition of a COUNT that counts a constant if it is true, and otherwise NULL.
+
+    None for another COUNT.
+    """
     choice = read_choice(count.this) if not count.expressions else None
     if choice is None or len(choice.branches) != 1:
         return None
@@ -79,7 +83,7 @@ def find_counted_condition(count: exp.Expr) -> exp.Expr | None:
 
 
 def replace_coalesce(node: exp.Expr) -> exp.Expr | None:
-    """COALESCE in COALESCE, if all have one type."""
+    """Flattens a COALESCE in a COALESCE, if all values have one type; None if it cannot."""
     items = [node.this, *node.expressions]
     flat = [part for item in items for part in _list_defaults(item)]
     if len(flat) == len(items) or not _have_one_type([*flat]) or any(map(is_null, flat)):
@@ -143,7 +147,7 @@ def _replace_only_branch(branch: ChoiceBranch, otherwise: exp.Expr) -> exp.Expr 
 
 
 def _take_over_inner_choice(choice: CaseChoice) -> exp.Expr | None:
-    """A CASE in ELSE: its branches follow those of the outer one."""
+    """Adds the branches of a CASE in ELSE to those of the outer one; None if there are none."""
     inner = read_choice(choice.otherwise.unnest()) if choice.otherwise is not None else None
     if inner is None:
         return None
@@ -155,9 +159,10 @@ def _take_over_inner_choice(choice: CaseChoice) -> exp.Expr | None:
 
 
 def _merge_branches_alike(choice: CaseChoice) -> exp.Expr | None:
-    """Branches side by side, or a branch and ELSE, that give the same.
+    """Merges two branches side by side, or a branch and ELSE, that give the same; None if none do.
 
-    Which side of OR is computed first is open, so a branch that guards the next one is kept.
+    The side of OR that is computed first is not fixed, so a branch that guards the next one is
+    kept.
     """
     branches, otherwise = choice
     for place, (first, second) in enumerate(pairwise(branches)):
@@ -172,7 +177,10 @@ def _merge_branches_alike(choice: CaseChoice) -> exp.Expr | None:
 
 
 def _replace_first_default(choice: CaseChoice) -> exp.Expr | None:
-    """Several branches of which the first is COALESCE with the rest."""
+    """Replaces a CASE by COALESCE if its first branch gives a value that is not NULL.
+
+    None if it cannot.
+    """
     (condition, given), *rest = choice.branches
     results = [*(branch.given for branch in choice.branches), choice.otherwise]
     if not rest or not _is_known_test(condition.unnest(), given) or not _have_one_type(results):
@@ -182,7 +190,7 @@ def _replace_first_default(choice: CaseChoice) -> exp.Expr | None:
 
 
 def _find_null_tested_value(condition: exp.Expr) -> exp.Expr | None:
-    """What `value IS NULL` tests; None if it is another condition."""
+    """Returns the value that `value IS NULL` tests; None if it is another condition."""
     is_test = isinstance(condition, exp.Is) and is_null(condition.expression)
     return condition.this if is_test else None
 
@@ -195,7 +203,7 @@ def _is_known_test(condition: exp.Expr, value: exp.Expr) -> bool:
 
 
 def never_fail(*conditions: exp.Expr) -> bool:
-    """Whether no condition can end a query by a value that cannot be computed or converted."""
+    """Whether no condition can end a query with a value that cannot be computed or converted."""
     return all(_compares_one_kind(part) for one in conditions for part in one.walk())
 
 
@@ -221,7 +229,7 @@ def _is_number(node: exp.Expr) -> bool:
 
 
 def _name_type(node: exp.Expr) -> str:
-    """The type of an expression, one name for all texts; empty if it is unknown."""
+    """Names the type of an expression, with one name for all texts; empty if it is unknown."""
     kind = node.type
     if kind is None or kind.is_type(exp.DataType.Type.UNKNOWN):
         return ""
@@ -230,7 +238,7 @@ def _name_type(node: exp.Expr) -> str:
 
 
 def _have_one_type(items: list[exp.Expr | None]) -> bool:
-    """Whether all expressions that are more than NULL have one type, which is known."""
+    """Whether all expressions except NULL have one type, and it is known."""
     kinds = {_name_type(item) for item in items if item is not None and not is_null(item)}
     return len(kinds) == 1 and "" not in kinds
 

@@ -53,7 +53,7 @@ def replace_extract(node: exp.Expr) -> exp.Expr | None:
 
 
 def replace_day(node: exp.Expr) -> exp.Expr | None:
-    """A comparison of a date with a text that is a day: Spark reads the text as a date."""
+    """Replaces a text that is a day and is compared with a date: Spark reads it as a date."""
     sides = [node.this, node.expression]
     for place, side in enumerate(sides):
         if _is_day(side) and is_typed(sides[1 - place], exp.DataType.Type.DATE):
@@ -110,7 +110,7 @@ def replace_year(node: exp.Expr) -> exp.Expr | None:
 
 
 def replace_days(node: exp.Expr) -> exp.Expr | None:
-    """A date and an interval of whole days, or a number of them."""
+    """Replaces a date and an interval of whole days, or a number of days, by one form."""
     amount, unit = node.expression, "DAY"
     if not is_typed(node.this, exp.DataType.Type.DATE):
         return None
@@ -133,7 +133,7 @@ def replace_days(node: exp.Expr) -> exp.Expr | None:
 
 
 def replace_added_days(node: exp.Expr) -> exp.Expr | None:
-    """DATE_SUB, as the parser writes it: days times minus one."""
+    """Replaces DATE_SUB as the parser writes it: days times minus one."""
     amount = node.expression
     if not isinstance(amount, exp.Mul) or amount.expression != exp.Neg(this=exp.Literal.number(1)):
         return None
@@ -143,7 +143,7 @@ def replace_added_days(node: exp.Expr) -> exp.Expr | None:
 
 
 def replace_cast(node: exp.Expr) -> exp.Expr | None:
-    """A day that is written out, or the first one of a period: DATE_TRUNC as a date."""
+    """Replaces a day that is written out, or DATE_TRUNC as a date: the first day of a period."""
     if isinstance(node, exp.TryCast) and _is_day(node.this) and node.to.is_type("DATE"):
         return _build_day(node.this)
     cut = node.this
@@ -164,7 +164,7 @@ def replace_cast(node: exp.Expr) -> exp.Expr | None:
 
 
 def replace_unit(node: exp.Expr) -> exp.Expr | None:
-    """TRUNC and DATE_TRUNC, which Spark takes several names of a period for."""
+    """Replaces the name of a period in TRUNC and DATE_TRUNC, for which Spark has several names."""
     unit = node.args.get("unit")
     name = unit.name if isinstance(unit, exp.Literal | exp.Var) else ""
     period = _PERIODS.get(name.upper(), name)
@@ -176,7 +176,7 @@ def replace_unit(node: exp.Expr) -> exp.Expr | None:
 
 
 def replace_to_date(node: exp.Expr) -> exp.Expr | None:
-    """TO_DATE without a format, which is a cast."""
+    """Replaces TO_DATE without a format by a cast."""
     if node.args.get("format") is not None:
         return None
     return exp.TryCast(this=node.this.copy(), to=exp.DataType.build("DATE"))

@@ -1,8 +1,8 @@
-"""Conditions that another one keeps from failing.
+"""Conditions that another condition keeps from failing.
 
-In ANSI mode a division by zero, a text that is no number and a place that an array does not have
-end a query. Spark evaluates conditions from left to right, those of a query that is read first. So
-`b <> 0` before `a / b > 1` does something that it does not do behind it.
+In ANSI mode a query ends at a division by zero, at a text that is no number, and at a place that an
+array does not have. Spark evaluates conditions from left to right, and first those of a query that
+is read. So `b <> 0` has an effect before `a / b > 1` that it does not have after it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CASTS = ("cast(", "trycast(")
 
 
 def iterate_guarded(conditions: Sequence[Term]) -> Iterator[tuple[Term, list[Term]]]:
-    """The conditions that can fail, each with those before it that may keep it from failing."""
+    """Yields conditions that can fail, each with those before it that may keep it from failing."""
     for place, condition in enumerate(conditions):
         read = {column for part in walk_term(condition) for column in _list_where_it_fails(part)}
         guards = [
@@ -31,7 +31,7 @@ def iterate_guarded(conditions: Sequence[Term]) -> Iterator[tuple[Term, list[Ter
 
 
 def _list_where_it_fails(term: Term) -> list[tuple[object, str]]:
-    """The columns whose values can make an operation fail."""
+    """Lists the columns whose values can make an operation fail."""
     if not isinstance(term, TermOperation) or not term.parts:
         return []
     if term.op.startswith(_DIVISIONS):
@@ -51,6 +51,6 @@ def _list_columns(term: Term) -> list[tuple[object, str]]:
 
 
 def _tests_null(term: Term) -> bool:
-    """Whether a condition only asks whether something is NULL, of which nothing fails."""
+    """Whether a condition only asks whether something is NULL, which cannot fail."""
     tested = term.parts[0] if isinstance(term, TermOperation) and term.op == "not" else term
     return isinstance(tested, TermOperation) and tested.op.startswith("is(")

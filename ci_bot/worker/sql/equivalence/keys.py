@@ -1,9 +1,9 @@
 """Blocks as keys: two queries with equal keys give the same rows on any data.
 
-Within a SELECT each occurrence of a source has a number, and every column is called by it. The
-numbers do not come from names: sources are sorted by what they are, and of several occurrences of
-one thing that numbering is taken which gives the least key. If what is computed depends on the
-order of rows, sources and branches keep the order in which they are written.
+Within a SELECT each occurrence of a source has a number, and the names of columns contain it. The
+numbers do not come from names: sources are sorted by their keys, and if one thing occurs several
+times, the numbering with the smallest key is used. If a result depends on the order of rows,
+sources and branches keep the order in which they are written.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ Labels = Mapping[QuerySource, object]
 
 @dataclass(frozen=True)
 class SealedBlock:
-    """A block's rows as one key, and its results by name."""
+    """A block's rows as one key, and the keys of its results by name."""
 
     rows: TermKey
     outputs: Mapping[str, TermKey]
 
 
 class KeySealer:
-    """Makes keys of blocks.
+    """A maker of keys for blocks.
 
     Args:
-        keys: shared by everything that is compared.
+        keys: shared by all queries that are compared.
     """
 
     def __init__(self, keys: KeyInterner) -> None:
@@ -61,7 +61,7 @@ class KeySealer:
         self._ordered: dict[QueryBlock, bool] = {}
 
     def seal_block(self, block: QueryBlock, *, in_order: bool = False) -> SealedBlock:
-        """The keys of a block that uses no columns of a query around it."""
+        """Returns the keys of a block that uses no columns of a query around it."""
         in_order = in_order or self._looks_at_order(block)
         known = self._known.get((block, in_order))
         if known is None:
@@ -77,7 +77,7 @@ class KeySealer:
         return known
 
     def seal_as_written(self, block: QueryBlock) -> tuple[SealedBlock, KeyNames]:
-        """A block with its sources numbered in written order, and their names by that."""
+        """Seals a block with its sources in written order, and returns it with their names."""
         sources = list(block.part.iterate_sources())
         labels = _number_sources(sources, {}, 0)
         bases = {source: self.source_key(source, in_order=True) for source in sources}
@@ -108,14 +108,14 @@ class KeySealer:
     def _list_ties(
         self, block: QueryBlock, bases: Mapping[QuerySource, TermKey], around: Labels, level: int
     ) -> list[list[QuerySource]]:
-        """The sources in one order of their kinds; those that look alike share a list."""
+        """Groups the sources in one order of their keys; those that look the same share a list."""
         count = Counter(bases.values())
         colours: dict[QuerySource, tuple[TermKey, TermKey]] = {
             source: (key, 0) for source, key in bases.items()
         }
         alike = [source for source, key in bases.items() if count[key] > 1]
         for source in alike:
-            # How the block looks from this occurrence, if the others of its kind have one name.
+            # The look of the block from this occurrence, if all others of its kind have one name.
             labels: dict[QuerySource, object] = {**around, **{s: ("?", bases[s]) for s in bases}}
             labels[source] = "this"
             sealed = self._seal_with_labels(block, bases, labels, level, in_order=False)
@@ -139,7 +139,7 @@ class KeySealer:
     ) -> SealedBlock:
         naming = _NumberedNames(self, labels, level, in_order=in_order)
         if block.group is None or not block.group.sets:
-            # In a grouping set that lacks one of two equal keys, only that one is NULL.
+            # If a grouping set lacks one of two equal keys, only that key is NULL.
             naming.join_equal_columns(block.part.list_equal_columns())
         outputs = {
             name: self.keys.key_of_term(term, naming) for name, term in block.outputs.items()
@@ -153,7 +153,7 @@ class KeySealer:
     def block_shape(
         self, block: QueryBlock, naming: KeyNames, *, in_order: bool = False
     ) -> tuple[object, ...]:
-        """What a block does to its sources, as `naming` calls them."""
+        """Returns the steps of a block on its sources, which have the names of `naming`."""
         group = block.group
         return (
             self._part_key(block.part, naming),
@@ -171,14 +171,14 @@ class KeySealer:
         if block.distinct is None:
             return ()
         results, group = self._set_key(block.distinct, naming), block.group
-        # Each group is one row, and its keys differ from those of every other one.
+        # Each group is one row, and its keys differ from those of every other group.
         is_grouped = group is not None and not group.sets and not block.generators
         if group is not None and is_grouped:
             is_grouped = set(self._set_key(group.keys, naming)) <= set(results)
         return () if is_grouped else ("distinct", *results)
 
     def _make_group_key(self, group: GroupClause, naming: KeyNames) -> tuple[object, ...]:
-        # `grouping_id()` counts the keys in their order, where there are sets of them.
+        # If there are grouping sets, `grouping_id()` counts the keys in their order.
         listed = self._list_key if group.sets else self._set_key
         return ("group", listed(group.keys, naming), self._list_key(group.sets, naming))
 
@@ -213,7 +213,7 @@ class KeySealer:
         return tuple(sorted({self.keys.key_of_term(term, naming) for term in terms}))
 
     def _conditions_key(self, terms: Sequence[Term], naming: KeyNames) -> tuple[object, ...]:
-        """The key of conditions in any order, but for one that another keeps from failing."""
+        """Makes a key of conditions in any order, except if one keeps another from failing."""
         guarded = sorted(
             (self.keys.key_of_term(term, naming), self._set_key(guards, naming))
             for term, guards in iterate_guarded(terms)
@@ -224,7 +224,7 @@ class KeySealer:
         return tuple(self.keys.key_of_term(term, naming) for term in terms)
 
     def source_key(self, source: QuerySource, *, in_order: bool = False) -> TermKey:
-        """What a source is, without what is done with it."""
+        """Returns the key of a source itself, without the joins and filters on it."""
         if isinstance(source, TableRead):
             return self.keys.intern_structure(("table", source.name, source.version))
         if isinstance(source, DerivedTable):
@@ -245,7 +245,7 @@ class KeySealer:
     def branch_keys(
         self, source: SetOperation, *, in_order: bool
     ) -> tuple[TermKey, tuple[tuple[TermKey, ...], ...]]:
-        """A set operation's rows, and for each column, by place, what each branch gives."""
+        """Returns the key of a set operation's rows, and for each column those of all branches."""
         sealed = [self.seal_block(branch, in_order=in_order) for branch in source.branches]
         branches = [(one.rows, tuple(one.outputs.values())) for one in sealed]
         if source.kind != "except" and source.loose and not in_order:
@@ -265,7 +265,7 @@ class KeySealer:
     def nested_key(
         self, nested: NestedQuery, labels: Labels, level: int, *, in_order: bool
     ) -> TermKey:
-        """A subquery in an expression, whose names from around it are `labels`."""
+        """Returns the key of a subquery in an expression; `labels` are the names from around it."""
         block = nested.block
         in_order = in_order or block.depends_on_order
         sealed = self._seal_within(block, labels, level, in_order=in_order)
@@ -273,7 +273,7 @@ class KeySealer:
 
 
 class KeyNames:
-    """How the sources of a block are called in keys."""
+    """The names of a block's sources in keys."""
 
     known: dict[Term, TermKey]
 
@@ -300,7 +300,7 @@ class _NumberedNames(KeyNames):
         return self._labels[source]
 
     def join_equal_columns(self, pairs: Iterable[tuple[SourceColumn, SourceColumn]]) -> None:
-        """Calls columns that hold one value in each row by one name."""
+        """Gives one name to columns that have the same value in each row."""
         classes: dict[tuple[QuerySource, str], dict[tuple[QuerySource, str], SourceColumn]] = {}
         for pair in pairs:
             places = [(column.source, column.name) for column in pair]
@@ -339,7 +339,10 @@ class _NumberedNames(KeyNames):
 
 
 def _result_key(sealed: SealedBlock, name: str) -> object:
-    """A column of a query, by what it is and not by its name: another name changes nothing."""
+    """Makes the key of a query's column from its value and not from its name.
+
+    So another name changes nothing.
+    """
     if name in sealed.outputs:
         return sealed.outputs[name]
     stars = [key for shown, key in sealed.outputs.items() if shown.startswith("*")]
@@ -357,7 +360,7 @@ def _number_sources(
 
 
 def _list_orders(ties: list[list[QuerySource]]) -> Iterable[list[QuerySource]]:
-    """The orders to try: those of sources that look alike, unless they are too many."""
+    """Lists the orders to try: those of sources that look the same, unless there are too many."""
     if prod(factorial(len(tie)) for tie in ties) > MOST_NUMBERINGS:
         return [[source for tie in ties for source in tie]]
     choices = product(*(list(permutations(tie)) for tie in ties))
@@ -366,11 +369,11 @@ def _list_orders(ties: list[list[QuerySource]]) -> Iterable[list[QuerySource]]:
     )
 
 
-# Columns by where they come from, and everything that a value is computed from.
+# Columns by their origin, and all terms from which a value is computed.
 
 
 class OriginNames(KeyNames):
-    """Columns by where they come from, whatever is between."""
+    """Names of columns by their origin, through all queries between."""
 
     def __init__(self, sealer: KeySealer) -> None:
         self.known = {}
@@ -412,7 +415,7 @@ class OriginNames(KeyNames):
 
 
 def walk_with_origins(term: Term) -> Iterator[Term]:
-    """The term and everything that it is computed from, each part once."""
+    """Yields the term and all terms from which it is computed, each part once."""
     queue: list[Term] = [term]
     seen: set[tuple[int, str] | int] = set()
     while queue:

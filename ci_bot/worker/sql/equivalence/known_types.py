@@ -1,6 +1,7 @@
-"""Types of values as Spark has them, for terms of which that is sure.
+"""The types of values as Spark has them, for terms whose type is sure.
 
-SQLGlot's types do not do: it calls `1.50`, a mean of decimals and a double alike, and CEIL an int.
+SQLGlot's types are not enough: `1.50`, a mean of decimals and a double have the same type there,
+and CEIL is an int.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _TEXTS = frozenset({"string", "concatenated", "upper", "lower", "trim"})
 
 
 def find_known_type(term: Term) -> str:
-    """The type of a term's values in Spark's words; empty if it is not sure."""
+    """Returns Spark's name of the type of a term's values; empty if it is not sure."""
     if isinstance(term, SourceColumn):
         return _find_type_of_column(term)
     if isinstance(term, NestedQuery):
@@ -38,7 +39,10 @@ def find_known_type(term: Term) -> str:
 
 
 def name_certain_type(text: str) -> str:
-    """The type of a stored column or a cast, if a union of it with itself keeps each value."""
+    """Returns the type of a stored column or a cast, if a union of it with itself keeps each value.
+
+    Otherwise it is empty.
+    """
     return "" if not text or "CHAR" in text or text == "UNKNOWN" else text
 
 
@@ -78,7 +82,7 @@ def _find_type_of_sum(term: TermOperation) -> str:
 
 
 def _find_type_of_choice(term: TermOperation) -> str:
-    # Conditions and results take turns, and the last part may be what ELSE gives.
+    # Conditions and results alternate, and the last part may be the result of ELSE.
     results = [*term.parts[1::2], *(term.parts[-1:] if len(term.parts) % 2 else ())]
     return _find_common_type(results)
 

@@ -1,4 +1,4 @@
-"""Queries in a form in which they can be proved to give the same rows."""
+"""Queries in a form that can prove that they give the same rows."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from ci_bot.worker.sql.spark_sql import read_as_spark
 
 @dataclass(frozen=True)
 class NormalForm:
-    """A query in normal form. Forms of one `Interner` can be compared.
+    """A query in normal form; forms of one `KeyInterner` can be compared.
 
     Attributes:
-        gaps: what was not understood, in words. If there is any, nothing is proved.
-        rows: the key of its rows; None if there is no telling.
+        gaps: the parts that were not understood, in words; if there are any, nothing is proved.
+        rows: the key of its rows; None if it is unknown.
         results: the keys of its results by name, in their order.
-        notes: its clauses as they are met.
-        spelling: its names as they are written, by the same in lower case.
-        unclear: the gaps of which it is known that one text gives one result.
+        notes: its clauses, in the order in which they were read.
+        spelling: its names as they are written, by the same names in lower case.
+        unclear: the gaps for which it is known that one text gives one result.
     """
 
     block: QueryBlock
@@ -51,11 +51,11 @@ class NormalForm:
     unclear: tuple[str, ...] = ()
 
     def proves_same(self, other: NormalForm, *, one_text: bool = False) -> bool:
-        """Whether both give the same rows on any data, up to the order of rows and columns.
+        """Whether both give the same rows on any data; the order of rows and columns may differ.
 
         Args:
-            one_text: Whether the engine gets one text for both; what is not understood may give
-                other rows anyway.
+            one_text: Whether the engine gets one text for both; a part that is not understood may
+                give other rows anyway.
         """
         if one_text:
             return self._is_repeatable and other._is_repeatable
@@ -69,7 +69,7 @@ class NormalForm:
 
     @property
     def is_understood(self) -> bool:
-        """Whether there is nothing in the query of which it is unknown what it gives."""
+        """Whether the results of all parts of the query are known."""
         return not self.gaps and self.rows is not None
 
     @property
@@ -78,7 +78,7 @@ class NormalForm:
 
     @property
     def grouped_by(self) -> frozenset[str]:
-        """The results that identify each row; empty if none are known to."""
+        """The results that identify each row; empty if no such results are known."""
         group = self.block.group
         if group is None or group.sets or self.gaps:
             return frozenset()
@@ -100,13 +100,13 @@ def normalize_query(
     *,
     on_spark: bool = True,
 ) -> NormalForm | None:
-    """The form of a query; None if it is too large to be taken apart.
+    """Makes the normal form of a query; None if it is too large to be read.
 
     Args:
         tree: the query as the parser gives it.
         keys: shared by the forms that are to be compared.
-        new_names: tables that only got another name, so that both sides call them alike.
-        on_spark: Spark runs the query, so forms that only Spark calls equal are one.
+        new_names: new names of renamed tables by their old ones, so both sides have the same names.
+        on_spark: Spark runs the query, so forms that are equal only in Spark become one form.
     """
     reader, sealer = QueryTranslator(new_names or {}, on_spark=on_spark), KeySealer(keys)
     reading = read_as_spark(tree)
@@ -119,7 +119,7 @@ def normalize_query(
         if any("#" in name for name in block.outputs):
             reader.add_gap("two results of one name")
         sealed = sealer.seal_block(block)
-    except KeyError:  # a column of a query around one that cannot see it
+    except KeyError:  # a column of a query around a part that cannot see it
         reader.add_gap("a column from outside")
         gaps = tuple(reader.gaps)
         return NormalForm(block, reader.notes, sealer, gaps, None, {}, spelling)
@@ -130,11 +130,12 @@ def normalize_query(
     return NormalForm(block, reader.notes, sealer, gaps, sealed.rows, outputs, spelling, unclear)
 
 
-# What a query does, so that two versions can be compared whatever their spelling.
+# The steps of a query, in a form in which two versions can be compared although their spelling
+# differs.
 #
-# Aliases, CTE names, nesting and the order of operands do not change what a query means. Each
-# column is followed to the stored column, or the expression, that it comes from; what is left are
-# filters, joins, groupings, unions and results that are equal exactly where they mean the same.
+# Aliases, CTE names, nesting and the order of operands do not change the meaning of a query. Each
+# column is followed to the stored column or the expression from which it comes. Filters, joins,
+# groupings, unions and results are left, and they are equal exactly if they mean the same.
 
 
 # A key that no term has.
@@ -143,10 +144,10 @@ WHOLE: TermKey = -1
 
 @dataclass(frozen=True)
 class JoinMeaning:
-    """One join: what is joined, how, and on which conditions.
+    """One join: its partner, its kind, and its conditions.
 
-    `places` are, for each condition, the (target, column) pairs that it compares, where all of
-    them are columns of queries.
+    `places` has, for each condition, the (target, column) pairs that it compares, if all of them
+    are columns of queries.
     """
 
     target: str
@@ -163,15 +164,15 @@ class JoinMeaning:
 
 
 class QueryMeaning:
-    """What a query does, as sets and bags that do not depend on names or order.
+    """The steps of a query, as sets and bags that do not depend on names or order.
 
-    Keys can be compared with those of a meaning whose form was made with the same `Interner`;
-    `show` turns one back into SQL for a reader.
+    Keys can be compared with those of a meaning whose form was made with the same `KeyInterner`;
+    `show_key` turns one back into SQL for a reader.
 
     Attributes:
-        reads: what FROM and inner joins read, and how often.
-        columns: the columns of queries that are joined, by what these read.
-        totals: for each result the aggregates that its value goes through.
+        reads: the sources of FROM and inner joins, and the number of times each is read.
+        columns: the columns of queries that are joined, by the sources of these queries.
+        list_totals: for each result the aggregates that its value goes through.
     """
 
     def __init__(self, form: NormalForm, dialect: str) -> None:
@@ -204,7 +205,7 @@ class QueryMeaning:
     def before_windows(self) -> Counter[TermKey]:
         """The filters that keep rows from a window function of the same SELECT.
 
-        One that holds for all rows of a partition or for none is not among them.
+        A filter that holds for all rows of a partition or for none is not among them.
         """
         return Counter(
             self._make_key(term, node)
@@ -220,13 +221,13 @@ class QueryMeaning:
 
     @cached_property
     def quotients(self) -> dict[str, Counter[TermKey]]:
-        """For each result how often it divides by what; by `WHOLE` how many quotients are whole."""
+        """Counts the divisors of each result; `WHOLE` counts quotients that are whole numbers."""
         return {
             name: self._count_quotients(term) for name, term in self._form.block.outputs.items()
         }
 
     def show_key(self, key: TermKey) -> str:
-        """The SQL of `key`, without quotes."""
+        """Returns the SQL of `key`, without quotes."""
         return strip_quotes(self._nodes[key].sql(dialect=self._dialect, comments=False))
 
     def _make_key(self, term: Term, node: exp.Expr) -> TermKey:
@@ -297,7 +298,7 @@ def _iterate_totals(term: Term) -> Iterator[str]:
 
 
 def _strip_zero_guard(term: Term) -> Term:
-    """A denominator without its guard against zero, which changes no quotient."""
+    """Returns a denominator without its guard against zero, which changes no quotient."""
     while isinstance(term, TermOperation):
         guard = term.parts[1] if term.op.startswith("nullif(") else None
         is_guarded = isinstance(guard, TermOperation) and guard.op in {"number:0", "number:0.0"}
@@ -308,5 +309,5 @@ def _strip_zero_guard(term: Term) -> Term:
 
 
 def strip_quotes(text: str) -> str:
-    """SQL without the quotes of identifiers: views are rendered without, tables with them."""
+    """Removes the quotes of identifiers from SQL: views are rendered without, tables with them."""
     return text.replace("`", "").replace('"', "")

@@ -1,9 +1,9 @@
-"""What Spark's analyzer puts in place of an expression before it plans, and forms that mean the
-same by definition: each proof sees one of them.
+"""Replacements of Spark's analyzer, and forms that mean the same by definition.
 
-Source: the classes `RuntimeReplaceable` and `RuntimeReplaceableAggregate` of Spark 3.5 and 4.x
-(https://spark.apache.org/docs/3.5.6/api/sql/ says of most of them "equivalent to"). The pairs
-`spark_replacements` hold each row, and what only looks like it, with Spark as the judge.
+A proof reads one form instead of the other. Source: the classes `RuntimeReplaceable` and
+`RuntimeReplaceableAggregate` of Spark 3.5 and 4.x (https://spark.apache.org/docs/3.5.6/api/sql/
+calls most of them "equivalent to"). The pairs `spark_replacements` hold each row, and pairs that
+only look the same, with Spark as the judge.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ci_bot.worker.sql.equivalence.date_replacements import (
     replace_year,
 )
 
-# Takes an expression, and gives one or None. (What all of them are called differs by release.)
+# It takes an expression, and returns one or None. (The name of the common type differs by release.)
 Replacement = Callable[[Any], Any]
 
 # A FLOAT is compared as a FLOAT with a whole number, and as a DOUBLE beside a decimal.
@@ -46,10 +46,10 @@ _TOTALS_OVER_KNOWN = (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Count)
 
 
 def replace_expression(node: exp.Expr, *, on_spark: bool) -> exp.Expr | None:
-    """The expression that a proof reads in place of `node`; None if that is `node` itself.
+    """Returns the expression that a proof reads instead of `node`; None if that is `node` itself.
 
-    The tree that `node` belongs to stays as it is. With `on_spark`, Spark runs the query, and what
-    only Spark defines is replaced, too.
+    It does not change the tree of `node`. With `on_spark`, Spark runs the query, and forms that
+    only Spark defines are replaced, too.
     """
     find = (_REPLACEMENTS if on_spark else _REPLACEMENTS_IN_ANY).get(type(node))
     return find(node) if find is not None else None
@@ -67,16 +67,16 @@ def _replace_nvl2(node: exp.Expr) -> exp.Expr:
     )
 
 
-# A value, one that it is compared with, a result, a default.
+# A value, a constant to compare with, a result, a default.
 _FEWEST_OF_DECODE = 4
 
 
 def _replace_decode(node: exp.Expr) -> exp.Expr | None:
-    """DECODE with a default: without one Spark gives a text."""
+    """Replaces DECODE with a default; None without one, because Spark then gives a text."""
     if len(node.expressions) % 2 or len(node.expressions) < _FEWEST_OF_DECODE:
         return None
     value, *pairs = node.copy().expressions
-    # With a constant on one side, `<=>` is true where `=` is.
+    # With a constant on one side, `<=>` is true exactly if `=` is true.
     kinds = [exp.EQ if isinstance(one, exp.Literal) else exp.NullSafeEQ for one in pairs[:-1:2]]
     ifs = [
         exp.If(this=kind(this=value.copy(), expression=sought), true=result)
@@ -90,7 +90,7 @@ def _replace_count_if(node: exp.Expr) -> exp.Expr:
 
 
 def _replace_filter(node: exp.Expr) -> exp.Expr | None:
-    """FILTER of a total that passes over NULL: what the condition leaves out is NULL."""
+    """Replaces FILTER of a total that ignores NULL: the rows that it leaves out become NULL."""
     # SQLMesh leaves out a condition that is always true, and keeps FILTER.
     total = node.this
     is_plain = isinstance(total, _TOTALS_OVER_KNOWN) and not total.expressions
@@ -105,7 +105,7 @@ def _replace_filter(node: exp.Expr) -> exp.Expr | None:
 def compares_one_by_one(node: exp.In) -> bool:
     """Whether IN compares with each constant as `=` does: all are of the value's own kind.
 
-    Of other kinds, IN casts all to one type.
+    If there are other kinds, IN casts all of them to one type.
     """
     items = node.expressions
     texts = all(isinstance(one, exp.Literal) and one.is_string for one in items)
@@ -116,7 +116,7 @@ def compares_one_by_one(node: exp.In) -> bool:
 
 
 def has_type_of_query(value: exp.Expr, query: exp.Expr) -> bool:
-    """Whether a value and the one column of a query are known to have one type."""
+    """Whether a value and the only column of a query are known to have one type."""
     select = query.unnest()
     columns = select.selects if isinstance(select, exp.Select) else []
     return (
@@ -138,7 +138,7 @@ def _is_number(node: exp.Expr) -> bool:
 
 
 def is_written_as_text(item: exp.Expr) -> bool:
-    """Whether a concatenation casts a value to text, or has no need to."""
+    """Whether a concatenation casts a value to text, or does not need to."""
     item = item.unnest()
     if isinstance(item, exp.Literal):
         return True
@@ -160,7 +160,7 @@ def _replace_ilike(node: exp.Expr) -> exp.Expr | None:
 
 
 def _replace_like(node: exp.Expr) -> exp.Expr | None:
-    """A pattern without a wildcard is a text."""
+    """Replaces LIKE by `=` if the pattern has no wildcard."""
     pattern = _read_pattern(node)
     is_text = is_typed(node.this, exp.DataType.Type.TEXT)
     if pattern is None or not is_text or _WILDCARD.search(pattern):
@@ -169,7 +169,7 @@ def _replace_like(node: exp.Expr) -> exp.Expr | None:
 
 
 def _read_pattern(node: exp.Expr) -> str | None:
-    """The pattern of LIKE or ILIKE; None if it is no constant, or has an ESCAPE of its own."""
+    """Reads the pattern of LIKE or ILIKE; None if it is not a constant, or has its own ESCAPE."""
     pattern = node.expression
     is_constant = isinstance(pattern, exp.Literal) and pattern.is_string
     return str(pattern.this) if is_constant and not isinstance(node.parent, exp.Escape) else None
@@ -180,7 +180,7 @@ def _negate_as(node: exp.Expr, replaced: exp.Expr) -> exp.Expr:
 
 
 def _replace_text_search(node: exp.Expr, pattern: str) -> exp.Expr | None:
-    """STARTSWITH, ENDSWITH and CONTAINS of a constant, as LIKE with `pattern` around it."""
+    """Replaces STARTSWITH, ENDSWITH and CONTAINS of a constant by LIKE with a `pattern`."""
     text, sought = node.this, node.expression
     is_text = isinstance(sought, exp.Literal) and sought.is_string
     if not is_text or not is_typed(text, *exp.DataType.TEXT_TYPES):
@@ -191,7 +191,10 @@ def _replace_text_search(node: exp.Expr, pattern: str) -> exp.Expr | None:
 
 
 def _replace_truth(node: exp.Expr) -> exp.Expr | None:
-    """A boolean that is compared with TRUE or FALSE: itself, or NOT (BooleanSimplification)."""
+    """Replaces a comparison of a boolean with TRUE or FALSE by the boolean, or by NOT.
+
+    (BooleanSimplification)
+    """
     value, constant = node.this.unnest(), node.expression.unnest()
     if isinstance(value, exp.Boolean):
         value, constant = constant, value
@@ -202,7 +205,7 @@ def _replace_truth(node: exp.Expr) -> exp.Expr | None:
 
 
 def _replace_null_safe(node: exp.Expr) -> exp.Expr | None:
-    """`<=>` with a constant: equal, and known."""
+    """Replaces `<=>` with a constant by: equal, and not NULL."""
     sides = [node.this, node.expression]
     for value, constant in (sides, reversed(sides)):
         if isinstance(constant, exp.Literal | exp.Boolean):
@@ -267,7 +270,7 @@ def _replace_logical(node: exp.Expr, build: type[exp.Func]) -> exp.Expr | None:
 
 
 def _replace_moved(node: exp.Expr) -> exp.Expr | None:
-    """LAG and LEAD by one row, and with NULL, which are what is left out."""
+    """Drops the offset 1 and the default NULL of LAG and LEAD, which are their defaults."""
     offset, default = node.args.get("offset"), node.args.get("default")
     drops_offset = offset == exp.Literal.number(1)
     if not drops_offset and not is_null(default):
@@ -281,14 +284,14 @@ def _replace_moved(node: exp.Expr) -> exp.Expr | None:
 
 
 def _replace_digest(node: exp.Expr) -> exp.Expr | None:
-    """SHA2, of which a length of 0 is 256."""
+    """Replaces the length 0 of SHA2, which means 256."""
     if node.args.get("length") != exp.Literal.number(0):
         return None
     return exp.SHA2(this=node.this.copy(), length=exp.Literal.number(256))
 
 
 def _replace_named(node: exp.Expr) -> exp.Expr | None:
-    """Functions of Spark that the parser has no class for."""
+    """Replaces functions of Spark for which the parser has no class."""
     items = node.expressions
     if node.name.lower() == "date_part" and len(items) == len(("field", "source")):
         field = exp.Var(this=items[0].name.upper())
@@ -307,7 +310,7 @@ _BY_NAME: Mapping[str, Callable[[exp.Expr], exp.Expr]] = {
     "every": lambda value: exp.LogicalAnd(this=value.copy()),
     "some": lambda value: exp.LogicalOr(this=value.copy()),
 }
-# By the parser's class; a release of SQLGlot that lacks one reads the function by its name.
+# By the parser's class; a release of SQLGlot without that class reads the function by its name.
 _RULES: Mapping[str, Replacement] = {
     "Add": replace_days,
     "Anonymous": _replace_named,
@@ -362,7 +365,7 @@ _RULES: Mapping[str, Replacement] = {
     "TsOrDsAdd": replace_added_days,
     "TsOrDsToDate": replace_to_date,
 }
-# All others are Spark's definitions; another engine may compute something else.
+# All others are Spark's definitions; another engine may give another result.
 _IN_ANY_ENGINE = (
     "Case", "Coalesce", "CountIf", "DayOfMonth", "Filter", "If",
     "NullSafeEQ", "NullSafeNEQ", "Nvl2",

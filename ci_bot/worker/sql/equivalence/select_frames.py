@@ -1,4 +1,4 @@
-"""Where the names of a SELECT lead: to its sources, to those around it, and to its own results."""
+"""The names in a SELECT: of its sources, of the sources around it, and of its own results."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ Ctes: TypeAlias = "Mapping[str, QueryRead | None]"
 
 @dataclass(eq=False)
 class FromItem:
-    """What an alias in FROM means.
+    """The meaning of an alias in FROM.
 
     Attributes:
-        source: whose columns are meant, where they are none of `block`.
-        block: a query whose results are read instead of its columns; its alias is gone.
-        names: the columns that are known, by place.
+        source: the source of its columns, if they are not columns of `block`.
+        block: a query whose results are read directly; its alias is gone.
+        names: the known columns, by place.
         is_open: it may have more columns than `names`.
-        known_as: by what a column of it is qualified.
+        known_as: the names that can qualify a column of it.
         describe: describes what is read, for people.
-        query: the query behind it; None for what is stored.
+        query: the query that is read; None for stored tables and other sources.
         is_hidden: whether other parts of the SELECT cannot name its columns.
-        by_place: `source` calls its columns by their place.
+        by_place: `source` names its columns by their place.
     """
 
     source: QuerySource | None = None
@@ -50,18 +50,18 @@ class FromItem:
 
     @cached_property
     def read_target(self) -> str:
-        """What is read."""
+        """The description of this entry, made once."""
         return self.describe()
 
     def list_results(self) -> Sequence[str]:
-        """The columns that `*` means; `*` itself for those that are not known."""
+        """Lists the columns that `*` means; `*` itself means unknown ones."""
         block = self.source.block if isinstance(self.source, DerivedTable) else self.block
         if block is not None and block.outputs:
             return list(block.outputs)
         return (*self.names, "*") if self.is_open else self.names
 
     def find_column(self, name: str) -> Term | None:
-        """The column called `name`; None if there is none."""
+        """Returns the column called `name`; None if there is none."""
         if self.block is not None:
             return self.block.find_output(name)
         if self.source is None or not (self.is_open or name in self.names):
@@ -70,24 +70,24 @@ class FromItem:
         return SourceColumn(self.source, str(self.names.index(name)) if has_place else name)
 
     def find_place(self, place: int) -> Term | None:
-        """The known column at a place."""
+        """Returns the known column at a place."""
         if self.by_place and self.source is not None:
             return SourceColumn(self.source, str(place))
         return self.find_column(self.names[place])
 
     def find_all(self) -> Term:
-        """All columns together."""
+        """Returns all columns together, as one term."""
         if self.source is None:
             return make_leaf("all of", self.read_target)
         return SourceColumn(self.source, "*")
 
 
 class QueryRead(NamedTuple):
-    """A query in FROM or WITH, with what it sees.
+    """A query in FROM or WITH, with the names that it can use.
 
     Attributes:
-        ctes: the queries in WITH that it can read; None for one that is being read.
-        names: what its columns are called, as far as they get names.
+        ctes: the queries in WITH that it can read; None for a query that is being read.
+        names: new names of its first columns; empty if there are none.
         outer: the SELECT whose columns it can use.
         reads_itself: it is recursive.
     """
@@ -100,13 +100,13 @@ class QueryRead(NamedTuple):
 
 
 class NamedResult(NamedTuple):
-    """A result as other clauses can name it; `term` is None until it is needed."""
+    """A result with the name that other clauses use; `term` is None until it is needed."""
 
     item: exp.Expr
     term: Term | None
 
     def is_column(self, name: str) -> bool:
-        """Whether it is the column of its own name."""
+        """Whether the result is the column of the same name."""
         return isinstance(self.item, exp.Column) and self.item.name.lower() == name
 
 
@@ -117,10 +117,10 @@ class SelectFrame:
     Attributes:
         ctes: see `QueryRead`.
         outer: the SELECT around a subquery, whose columns can be used, too.
-        results: results by name, as far as they can be named in other clauses.
+        results: results by the names that other clauses can use.
         merged: columns of USING and NATURAL, which belong to both sides.
-        is_mixed: any column may hold anything that is read.
-        equal: pairs of columns of which a join has made the second equal to the first, or NULL.
+        is_mixed: any column may depend on everything that is read.
+        equal: pairs of columns; a join made the second one equal to the first, or NULL.
     """
 
     ctes: Ctes
@@ -132,18 +132,24 @@ class SelectFrame:
     equal: set[tuple[tuple[int, str], tuple[int, str]]] = field(default_factory=set)
 
     def iterate_visible(self) -> Iterator[FromItem]:
-        """The sources whose columns the SELECT shows."""
+        """Yields the sources whose columns the SELECT shows."""
         return (item for item in self.items.values() if not item.is_hidden)
 
     def find_item(self, qualifier: str) -> FromItem | None:
-        """The source that a qualifier means, here or in a SELECT around this one."""
+        """Finds the source that a qualifier means, here or in a SELECT around this one.
+
+        None if there is none.
+        """
         for item in self.items.values():
             if qualifier in item.known_as:
                 return item
         return self.outer.find_item(qualifier) if self.outer is not None else None
 
     def resolve_qualified(self, parts: Sequence[str]) -> tuple[Term | None, int]:
-        """The column that the longest qualifier among `parts` means, and the place of its name."""
+        """Finds the column that the longest qualifier in `parts` means, and the place of its name.
+
+        (None, 0) if there is none.
+        """
         for place in range(len(parts) - 1, 0, -1):
             item = self.find_item(".".join(parts[:place]))
             found = item.find_column(parts[place]) if item is not None else None
@@ -152,7 +158,7 @@ class SelectFrame:
         return None, 0
 
     def resolve_unqualified(self, name: str) -> tuple[Term | None, bool]:
-        """All that a bare name may mean, and whether it can mean nothing else."""
+        """Finds all columns that a bare name may mean, and whether it can only mean this one."""
         seen = list(self.iterate_visible())
         listed = [item for item in seen if name in item.names]
         open_ones = [item for item in seen if item.is_open and name not in item.names]
@@ -175,7 +181,7 @@ class SelectFrame:
         return _join_candidates(candidates), is_sure
 
     def is_listed(self, name: str) -> bool:
-        """Whether a source is known to have a column of that name."""
+        """Whether a source is known to have a column of this name."""
         return any(name in item.names for item in self.iterate_visible())
 
     def make_equal(self, kept: SourceColumn, other: SourceColumn) -> None:
@@ -183,7 +189,7 @@ class SelectFrame:
         self.equal.add((_column_position(kept), _column_position(other)))
 
     def adds_nothing(self, kept: Term, other: Term) -> bool:
-        """Whether COALESCE(kept, other) is `kept`."""
+        """Whether COALESCE(kept, other) gives the same as `kept`."""
         if not isinstance(kept, SourceColumn) or not isinstance(other, SourceColumn):
             return False
         return (_column_position(kept), _column_position(other)) in self.equal

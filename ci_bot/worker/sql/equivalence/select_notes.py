@@ -1,4 +1,4 @@
-"""What a query does, clause by clause, for the rules that report changes."""
+"""The clauses of a query, one by one, for the rules that report changes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ci_bot.worker.sqlmesh_compat import FROM
 
 
 def list_spellings(tree: exp.Expr | None) -> tuple[dict[str, str], bool]:
-    """The names in a query by their lower case, and whether each has one spelling.
+    """Lists the names in a query by their lower case, and whether each has only one spelling.
 
-    Names are read in lower case. If capital and small letters differ in a project, they are not
-    lower case in its rendering, and a name is another one if its spelling is.
+    Names are read in lower case. If a project distinguishes capital and small letters, its
+    rendering keeps them, and another spelling is another name.
     """
     found: dict[str, str] = {}
     is_clear = True
@@ -30,7 +30,7 @@ def list_spellings(tree: exp.Expr | None) -> tuple[dict[str, str], bool]:
 
 
 def is_spelled_alike(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    """Whether the names that two queries share are spelled alike in both."""
+    """Whether the names that two queries share have the same spelling in both."""
     return all(other.get(lower, name) == name for lower, name in one.items())
 
 
@@ -48,7 +48,10 @@ _HOW = {
 
 @dataclass(frozen=True)
 class JoinNoteSource:
-    """A join as it was met; `turned`: what a RIGHT JOIN joins to its item, read as a LEFT JOIN."""
+    """A join as it was read.
+
+    `turned` is the source that a RIGHT JOIN joins to its item if it is read as a LEFT JOIN.
+    """
 
     node: exp.Expr
     way: str
@@ -60,11 +63,11 @@ class JoinNoteSource:
 
 @dataclass(frozen=True)
 class JoinNote:
-    """A join as it can be known.
+    """The known facts about a join.
 
     Attributes:
-        on: each condition, what it was read from, and the (target, column) pairs of several queries
-            that it compares; none if a stored table is among them.
+        on: each condition, the expression that it was read from, and the (target, column) pairs of
+            several queries that it compares; no pairs if a stored table is among them.
     """
 
     node: exp.Expr
@@ -75,12 +78,13 @@ class JoinNote:
 
 @dataclass
 class QueryNotes:
-    """Clauses in the order in which they are met: those of a query come before its reader's.
+    """Clauses in the order in which they are read: a query's clauses come before its reader's.
 
     Attributes:
         first: the first source of each FROM.
         joined: the joins; `joins` describes them, and is computed on first use.
-        blocks: every block; the sources of one that was merged into another come again there.
+        blocks: every block; the sources of a block that was merged into another one are also in
+            that one.
     """
 
     filters: list[tuple[Term, exp.Expr]] = field(default_factory=list)
@@ -93,7 +97,7 @@ class QueryNotes:
     _seen: set[int] = field(default_factory=set)
 
     def begin_part(self, node: exp.Expr) -> bool:
-        """Whether a part of the query is met for the first time: a CTE may be read often."""
+        """Whether a part of the query is read for the first time; a CTE may be read often."""
         is_first = id(node) not in self._seen
         self._seen.add(id(node))
         return is_first
@@ -112,7 +116,7 @@ class QueryNotes:
 
     @cached_property
     def reads(self) -> Counter[str]:
-        """What FROM and inner joins read, and how often."""
+        """Counts the sources that FROM and inner joins read."""
         found = Counter(item.read_target for item in self.first)
         for join in self.joined:
             if join.turned is not None:
@@ -123,7 +127,7 @@ class QueryNotes:
 
     @cached_property
     def joined_columns(self) -> dict[str, set[str]]:
-        """The columns of queries that are joined, by what they read themselves."""
+        """Maps the sources of joined queries to the columns of these queries."""
         found: dict[str, set[str]] = {}
         for join in self.joined:
             for item in join.frame.items.values():
@@ -147,7 +151,7 @@ class QueryNotes:
             self.unions[f"{kind}{'' if node.args.get('distinct') else ' ALL'}"] += 1
 
     def note_select(self, select: exp.Select, group: GroupClause | None) -> None:
-        """Notes GROUP BY and DISTINCT of a SELECT that is met for the first time."""
+        """Notes GROUP BY and DISTINCT of a SELECT that is read for the first time."""
         self.distincts += int(
             select.args.get("distinct") is not None and not _shows_its_groups(select)
         )
@@ -162,7 +166,7 @@ class QueryNotes:
 
 
 def _shows_its_groups(select: exp.Select) -> bool:
-    """Whether every key of a GROUP BY is a result: no two rows are equal, and DISTINCT is idle."""
+    """Whether every key of a GROUP BY is a result: no rows are equal, so DISTINCT has no effect."""
     group = select.args.get("group")
     if group is None or not group.expressions:
         return False
@@ -179,7 +183,7 @@ def _shows_its_groups(select: exp.Select) -> bool:
 
 
 def list_written_names(query: exp.Expr, ctes: Ctes) -> set[str]:
-    """The names of a query's columns, as far as they are written somewhere in it."""
+    """Lists the names of a query's columns that are written in some place of it."""
     while isinstance(query, exp.SetOperation | exp.Subquery):
         query = query.this
     found: set[str] = set()
@@ -214,22 +218,24 @@ def _list_places(node: exp.Expr, frame: SelectFrame) -> frozenset[ClausePlace]:
 
 
 class UnreadableError(Exception):
-    """A query of a kind that is not read here."""
+    """A query of a kind that cannot be read here."""
 
 
 class QueryHost:
-    """What all that reads one query shares; everything that it does not understand is a gap.
+    """The state that all readers of one query share; a part that they do not understand is a gap.
 
     Attributes:
-        gaps: what was not understood, in words; empty if a key says all.
+        gaps: the parts that were not understood, in words; empty if the keys are complete.
         notes: joins, filters and so on in the order of reading, for the rules that report changes.
-        on_spark: Spark runs the query; another engine may compute its functions otherwise.
-        as_written: queries in FROM and joins stay apart, so that each part is read by itself; else
-            they merge into those that read them, and conditions move, as far as the result stays.
+        on_spark: Spark runs the query; another engine may compute its functions in another way.
+        as_written: queries in FROM and joins stay apart, so each part is read alone. Otherwise they
+            merge into the queries that read them, and conditions move, if the result stays the
+            same.
 
     Args:
-        new_names: tables that only got another name, so that both sides call them alike.
-        list_columns: the columns of stored tables, which are asked for if it is read as written.
+        new_names: new names of renamed tables by their old ones, so both sides have the same names.
+        list_columns: returns the columns of a stored table; if it is given, the query is read as
+            written.
     """
 
     def __init__(
@@ -254,7 +260,7 @@ class QueryHost:
         """Notes that a part of the query cannot be read at all.
 
         Raises:
-            UnreadableError: Each part is read by itself, so this one would be missing.
+            UnreadableError: If the query is read as written, so this part would be missing.
         """
         self.add_gap(why)
         if self.as_written:
@@ -265,15 +271,19 @@ class QueryHost:
         return self._new_names.get(name, name)
 
     def read_nested(self, query: exp.Expr, frame: SelectFrame, columns: int | None) -> QueryBlock:
-        """A subquery in an expression, with as many columns as are used of it."""
+        """Reads a subquery in an expression.
+
+        Args:
+            columns: the number of its columns that are used; None for any number.
+        """
         raise NotImplementedError
 
     def read_source(
         self, read: QueryRead, used: frozenset[str] | None, *, fresh: bool
     ) -> QueryBlock:
-        """A query in FROM, with its columns called by their names, where these are given.
+        """Reads a query in FROM; its columns get their new names, if there are any.
 
-        A block is the reader's own as long as it may still be changed: with `fresh`, or if it only
-        joins and filters. Others are read once for all that read them alike.
+        The block belongs to the reader, who may still change it, if `fresh` is set or if it only
+        joins and filters. Other blocks are read once for all equal reads.
         """
         raise NotImplementedError

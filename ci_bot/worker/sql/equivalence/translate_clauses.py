@@ -1,4 +1,4 @@
-"""The clauses of a SELECT beside its sources and conditions: results, groups, order."""
+"""The clauses of a SELECT except its sources and conditions: results, groups, order."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from ci_bot.worker.sql.equivalence.translate_scalars import ScalarTranslator
 from ci_bot.worker.sql.spark_sql import generates_rows, is_aggregate
 from ci_bot.worker.sqlmesh_compat import EXCEPT, FROM, WITH, Tree
 
-# What a SELECT's own clauses mention, found by one walk.
+# The names in a SELECT's own clauses, which one walk finds.
 
 
-# Clauses that are read on their own: their names are not those of this SELECT.
+# These clauses are read alone, because their names are not those of this SELECT.
 _ELSEWHERE = frozenset({WITH, FROM})
 
 
 @dataclass
 class ClauseMentions:
-    """What the clauses of a SELECT name and do, without the queries that it reads from.
+    """The names and kinds of functions in a SELECT's clauses, without the queries that it reads.
 
     Attributes:
-        columns: per alias the columns that are used, also within subqueries.
+        columns: the columns that are used by their alias, also within subqueries.
         bare: columns without an alias.
-        all_of: aliases whose every column is used; "" for all aliases.
+        all_of: aliases of which every column is used; "" for all aliases.
         column_lists: an expression means several columns that it does not list.
     """
 
@@ -54,14 +54,14 @@ class ClauseMentions:
     generators: bool = False
 
     def columns_of_alias(self, alias: str) -> frozenset[str] | None:
-        """The columns of `alias` that may be used; None for all of them."""
+        """Returns the columns of `alias` that may be used; None for all of them."""
         if self.all_of & {"", alias}:
             return None
         return frozenset(self.columns.get(alias, set()) | self.bare)
 
 
 def find_mentions(select: exp.Select) -> ClauseMentions:
-    """The names and kinds of functions in the clauses of `select`."""
+    """Finds the names and kinds of functions in the clauses of `select`."""
     found = ClauseMentions(
         all_of={_starred_alias(item) for item in select.expressions if item.is_star}
     )
@@ -90,12 +90,15 @@ def find_mentions(select: exp.Select) -> ClauseMentions:
 
 
 def _starred_alias(item: exp.Expr) -> str:
-    """The alias whose columns a star means; "" for all."""
+    """Returns the alias whose columns a star means; "" for all."""
     return item.table.lower() if isinstance(item, exp.Column) else ""
 
 
 def _name_node_kind(node: exp.Expr) -> str:
-    """Names the kind of a node; for most nodes it is their type."""
+    """Names the kind of a node: column, window, generator, aggregate or column list; "" for others.
+
+    Most kinds are kept by the node's type.
+    """
     kind = _KINDS.get(type(node))
     if kind is None:
         kind = (
@@ -120,7 +123,7 @@ _KINDS: dict[type, str] = {}
 
 
 def has_trait(node: exp.Expr, what: Any) -> bool:
-    """Whether `what` holds of an expression or a part of it, leaving out subqueries."""
+    """Whether `what` is true for an expression or a part of it; subqueries are left out."""
     return any(what(part) for part, is_own in _walk_clauses([(node, True)]) if is_own)
 
 
@@ -131,7 +134,7 @@ def _iterate_clauses(select: exp.Select) -> Iterator[tuple[exp.Expr, bool]]:
             continue
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, exp.Join):
-                # A function that makes rows uses columns of the sources before it.
+                # A function that generates rows uses columns of the sources before it.
                 made = None if isinstance(item.this, exp.Table | exp.Subquery) else item.this
                 queue += [(part, False) for part in (item.args.get("on"), made) if part is not None]
             elif isinstance(item, Tree):
@@ -152,7 +155,7 @@ def _walk_clauses(queue: list[tuple[exp.Expr, bool]]) -> Iterator[tuple[exp.Expr
 
 
 def _is_of_a_window(node: exp.Expr) -> bool:
-    """Whether a function is the one that a window computes, and not in its order or partition."""
+    """Whether a window computes this function, and does not only order or partition by it."""
     while isinstance(
         node.parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup
     ):
@@ -160,15 +163,15 @@ def _is_of_a_window(node: exp.Expr) -> bool:
     return isinstance(node.parent, exp.Window) and node.arg_key == "this"
 
 
-# What only decides where rows are stored.
+# These clauses only decide where rows are stored.
 LAYOUT = ("sort", "cluster", "distribute")
 
 
 class ClauseTranslator:
-    """Reads clauses of one SELECT, or of a set operation.
+    """A reader of the clauses of one SELECT, or of a set operation.
 
     Args:
-        host: collects what is not understood.
+        host: collects the parts that are not understood.
         scalars: reads expressions with the names of this SELECT.
     """
 
@@ -176,11 +179,11 @@ class ClauseTranslator:
         self.host = host
         self.scalars = scalars
         self.written = WrittenResults()
-        self.ungrouped: list[Term] = []  # what GROUP BY ALL groups by
+        self.ungrouped: list[Term] = []  # the keys of GROUP BY ALL
         self._has_star = self._groups_by_all = False
 
     def translate_outputs(self, select: exp.Select, used: frozenset[str] | None) -> dict[str, Term]:
-        """The results by name; of those that are named, only the used ones."""
+        """Reads the results by name; of the named ones only those that are used."""
         frame, found = self.scalars.frame, dict[str, Term]()
         group = select.args.get("group")
         self._groups_by_all = group is not None and bool(group.args.get("all"))
@@ -195,7 +198,7 @@ class ClauseTranslator:
                 continue
             term = None
             if used is None or name in used:
-                # A number makes a second result of one name another one.
+                # A number distinguishes a second result of the same name.
                 key = f"{name}#{place}" if name in found else name
                 term = found[key] = self._add_result(item, place)
             if item.alias:
@@ -205,7 +208,7 @@ class ClauseTranslator:
         return found
 
     def _add_result(self, item: exp.Expr, place: int) -> Term:
-        """Notes the columns that a result is, and gives its term."""
+        """Notes the columns of a result, and returns its term."""
         made = item.this if isinstance(item, exp.Aliases) else item.unalias()
         term = self.scalars.translate_scalar(made)
         if self._groups_by_all and not has_trait(item, is_aggregate):
@@ -251,7 +254,7 @@ class ClauseTranslator:
                     self.ungrouped.append(column)
 
     def _read_changes(self, star: exp.Expr) -> StarRead:
-        """What EXCEPT, RENAME and REPLACE do to the columns of a star."""
+        """Reads the changes that EXCEPT, RENAME and REPLACE make to the columns of a star."""
         replaced = {}
         for entry in star.args.get("replace") or ():
             replaced[entry.alias.lower()] = self.scalars.translate_scalar(entry.unalias())
@@ -265,10 +268,13 @@ class ClauseTranslator:
         )
 
     def translate_group(self, select: exp.Select, own: ClauseMentions) -> GroupClause | None:
-        """GROUP BY; a group of everything if there are only aggregates."""
+        """Reads GROUP BY; if there are only aggregates, all rows are one group.
+
+        None without groups.
+        """
         node = select.args.get("group")
         if node is None:
-            # HAVING alone makes one group of everything, too.
+            # HAVING alone also puts all rows into one group.
             if own.aggregates or select.args.get("having") is not None:
                 return GroupClause(is_written=False)
             return None
@@ -284,7 +290,7 @@ class ClauseTranslator:
             group.sets.append(make_leaf("group", "with totals"))
         for name in ("rollup", "cube", "grouping_sets"):
             for item in node.args.get(name) or []:
-                # Without keys of its own it is one of all keys, in their order.
+                # Without keys of its own it contains all keys, in their order.
                 inside = [
                     self.scalars.translate_scalar(key) for key in item.expressions
                 ] or group.keys
@@ -300,7 +306,7 @@ class ClauseTranslator:
         return self._find_result_at(item, "GROUP BY")
 
     def _find_result_at(self, number: exp.Expr, clause: str) -> Term:
-        """The result that a number means."""
+        """Finds the result that a number means; if it is unknown, it may be any."""
         columns = [term for _, term in self.written.columns]
         place = int(number.this) - 1
         if 0 <= place < len(columns) and not self.written.is_open:
@@ -309,7 +315,7 @@ class ClauseTranslator:
         return TermOperation("some", tuple(columns))
 
     def translate_generators(self, select: exp.Select) -> list[Term]:
-        """The results that make another number of rows."""
+        """Lists the results that make another number of rows."""
         return [
             self.scalars.translate_scalar(item.unalias())
             for item in select.expressions
@@ -338,7 +344,7 @@ class ClauseTranslator:
         block.outputs[name], block.generators = SourceColumn(source, "0"), []
 
     def translate_others(self, node: exp.Expr, known: Collection[str]) -> list[Term]:
-        """The arguments of a clause or a query that are not among the known ones."""
+        """Lists the arguments of a clause or a query that are not among the known ones."""
         found: list[Term] = []
         for name, argument in sorted(node.args.items()):
             items = argument if isinstance(argument, list) else [argument]
@@ -349,7 +355,7 @@ class ClauseTranslator:
         return found
 
     def translate_layout(self, select: exp.Select) -> list[Term]:
-        """Hints, and what only decides where rows are stored."""
+        """Lists hints and clauses that only decide where rows are stored."""
         found: list[Term] = []
         hint = select.args.get("hint")
         if hint is not None:
@@ -366,7 +372,10 @@ class ClauseTranslator:
     def translate_order(
         self, block: QueryBlock, query: exp.Expr, items: Sequence[exp.Expr]
     ) -> None:
-        """ORDER BY, LIMIT and OFFSET; a number in ORDER BY means one of `items`, the results."""
+        """Reads ORDER BY, LIMIT and OFFSET into `block`.
+
+        A number in ORDER BY means one of `items`, the results.
+        """
         order = query.args.get("order")
         self.scalars.results_first = True
         if isinstance(order, exp.Order):
@@ -403,13 +412,13 @@ class ClauseTranslator:
 
 
 def find_star(item: exp.Expr) -> exp.Expr | None:
-    """The star of a result that is one: `*` or `o.*`."""
+    """Returns the star of a result, `*` or `o.*`; None if it is no star."""
     star = item.this if isinstance(item, exp.Column) else item
     return star if isinstance(star, exp.Star) else None
 
 
 def _names_all(keys: list[exp.Expr], items: Sequence[exp.Expr]) -> bool:
-    """Whether ORDER BY names every result, so that rows that it leaves in any order are equal."""
+    """Whether ORDER BY names every result, so rows whose order it leaves open are equal."""
     named: set[int] = set()
     for key in keys:
         asked = key.this if isinstance(key, exp.Ordered) else key

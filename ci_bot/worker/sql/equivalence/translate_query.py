@@ -1,4 +1,4 @@
-"""From the parser's queries to blocks."""
+"""Translates the parser's queries into blocks."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ _SET_CLAUSES = frozenset({"this", "expression", "distinct", WITH, "order", "limi
 
 _IN_BRACKETS = frozenset({"this", "alias", WITH})
 _BEHIND = _SET_CLAUSES | _IN_BRACKETS | {"pivots", "by_name"}
-# Each use of a CTE that only filters is read again, so a chain of them could double at each step.
+# Each use of a CTE that only filters is read again, so a chain of CTEs could double the work at
+# each step.
 MOST_SELECTS = 500
 
 _CLAUSES = frozenset(
@@ -67,18 +68,19 @@ _CLAUSES = frozenset(
 )
 
 
-# They choose neither rows nor values. `exclude` takes columns away, which are kept here.
+# These clauses choose neither rows nor values. `exclude` takes columns away, but they are kept
+# here.
 _WITHOUT_EFFECT = _CLAUSES | frozenset(
     {"locks", "into", "operation_modifiers", "settings", "format", "options", "exclude"}
 )
 
 
 class QueryTooLargeError(Exception):
-    """The query has too many SELECTs once its CTEs are written out."""
+    """The query has too many SELECTs after its CTEs are written out."""
 
 
 class QueryTranslator(QueryHost):
-    """Reads one query, and goes on behind what it does not understand."""
+    """A reader of one query, which continues after parts that it does not understand."""
 
     _selects = 0
 
@@ -87,7 +89,7 @@ class QueryTranslator(QueryHost):
         self._kept: dict[tuple[int, frozenset[str] | None, tuple[str, ...]], QueryBlock] = {}
 
     def translate_query(self, query: exp.Expr) -> QueryBlock:
-        """The block of a whole query."""
+        """Translates a whole query into its block."""
         return self._translate_subquery(query, {}, None, None)
 
     def read_nested(self, query: exp.Expr, frame: SelectFrame, columns: int | None) -> QueryBlock:
@@ -152,7 +154,7 @@ class QueryTranslator(QueryHost):
         outer: SelectFrame | None,
         used: frozenset[str] | None,
     ) -> QueryBlock:
-        """A query in brackets, with the clauses behind them."""
+        """Reads a query in brackets, with the clauses behind them."""
         behind = any(value for name, value in query.args.items() if name not in _IN_BRACKETS)
         if behind:
             self.add_gap(CLAUSES_BEHIND_SUBQUERY)
@@ -163,7 +165,7 @@ class QueryTranslator(QueryHost):
         return self._translate_behind(query, item, SelectFrame(ctes, outer))
 
     def _translate_behind(self, query: exp.Expr, item: FromItem, frame: SelectFrame) -> QueryBlock:
-        """All columns of a source, under the clauses behind brackets or a set operation."""
+        """Reads all columns of a source, with the clauses behind brackets or a set operation."""
         frame.items[""] = item
         block = QueryBlock(part=make_part(item))
         clauses = ClauseTranslator(self, ScalarTranslator(self, frame))
@@ -210,7 +212,7 @@ class QueryTranslator(QueryHost):
                 self.add_gap("a set operation whose columns are not known")
                 return branches[0]
             item = FromItem(made, names=made.names, is_open=False, by_place=True)
-        # By name or by place, ORDER BY means the columns of the whole.
+        # By name or by place, ORDER BY means the columns of the whole set operation.
         return self._translate_behind(query, item, SelectFrame(ctes, outer))
 
     def _translate_select(
@@ -245,12 +247,12 @@ class QueryTranslator(QueryHost):
         scalars: ScalarTranslator,
         used: frozenset[str] | None,
     ) -> QueryBlock:
-        """What a SELECT does with its sources."""
-        # The results of a query that is read alone can still be named while it becomes this one.
+        """Reads the clauses of a SELECT after its sources."""
+        # If a query becomes this SELECT, its results can still be named until then.
         block = replace(alone) if alone is not None else QueryBlock()
         block.part.add_part(part)
         first = self.notes.begin_part(select)
-        # Some engines let it name results, and the proof is about Spark.
+        # In some engines WHERE can name results, but the proof is about Spark.
         where = [] if self.as_written else self._translate_conditions(select, "where", scalars)
         distinct = select.args.get("distinct")
         clauses = ClauseTranslator(self, scalars)
@@ -284,7 +286,7 @@ class QueryTranslator(QueryHost):
                 join_scalar_queries(block)
                 clauses.read_generator_as_source(select, block, own)
         else:
-            # The filter comes after whatever the query below does, whose results it names.
+            # The filter comes after all steps of the query below, and names its results.
             block.outputs = {**kept, **outputs}
             block.add_filters(where)
             block.outputs = outputs
@@ -321,13 +323,13 @@ class QueryTranslator(QueryHost):
 
 
 def _find_set_kind(node: exp.Expr) -> SetKind | None:
-    """Finds which set operation it is; None for one with clauses that change its result."""
+    """Finds the kind of a set operation; None if it has clauses that change its result."""
     has_more = any(value for name, value in node.args.items() if name not in _SET_CLAUSES)
     return None if has_more else _KINDS.get(type(node))
 
 
 def _keep_branches(node: exp.Expr, branches: list[QueryBlock]) -> FromItem:
-    """The rows of a set operation whose branches stay as they are written."""
+    """Makes the rows of a set operation whose branches stay as they are written."""
     written = [branch.written for branch in branches]
     names = [[name for name, _ in one.columns] for one in written]
     distinct = bool(node.args.get("distinct"))

@@ -1,4 +1,4 @@
-"""From the parser's expressions to terms."""
+"""Translates the parser's expressions into terms."""
 
 from __future__ import annotations
 
@@ -45,20 +45,22 @@ _COMPARISONS: dict[type, str] = {
     exp.LT: "lt",
     exp.LTE: "lte",
 }
-# Their operands may change places, but not their nesting: sums of decimals and floats are rounded.
+# The operands may change places, but not their nesting: sums of decimals and floats are rounded.
 _COMMUTATIVE = (exp.Add, exp.Mul)
 
 
 class ScalarTranslator:
-    """Reads the expressions of one SELECT.
+    """A reader of the expressions of one SELECT.
 
     Args:
-        host: reads subqueries, and collects what is not understood.
-        frame: what names mean.
-        results_first: a bare name is first looked for among the results, as in ORDER BY.
-        is_behind: in a clause behind the results, where one may hide a column of its name; among
-            the results a column hides them.
-        windows: what the SELECT names in its WINDOW clause.
+        host: reads subqueries, and collects the parts that are not understood.
+        frame: the meaning of names.
+
+    Attributes:
+        results_first: a bare name first means a result, as in ORDER BY.
+        is_behind: the clause comes after the results, where a result may hide a column of its name.
+            Among the results themselves a column hides them.
+        windows: the windows of the SELECT's WINDOW clause, by name.
     """
 
     def __init__(self, host: QueryHost, frame: SelectFrame) -> None:
@@ -70,7 +72,7 @@ class ScalarTranslator:
         self._bound: dict[str, str] = {}
 
     def translate_scalar(self, node: exp.Expr) -> Term:
-        """The term of an expression; what is not understood is a gap in the proof."""
+        """Translates an expression; a part that is not understood is a gap in the proof."""
         replaced = replace_expression(node, on_spark=self.host.on_spark)
         if replaced is not None:
             return self.translate_scalar(replaced)
@@ -102,13 +104,13 @@ class ScalarTranslator:
         return settle_bound(compared) if is_settled else compared
 
     def translate_call(self, node: exp.Expr) -> Term:
-        """The term of a function that makes rows, without the alias of these."""
+        """Translates a function that generates rows, without the alias of the rows."""
         if isinstance(node, exp.Unnest | exp.Lateral):
             return self._translate_generic(node, without="alias")
         return self.translate_scalar(node)
 
     def _translate_generic(self, node: exp.Expr, without: str = "") -> Term:
-        """An operation by its name and those of its arguments, which give its parts their order."""
+        """Makes an operation from its name and the names of its arguments, which sort its parts."""
         names: list[str] = []
         parts: list[Term] = []
         for name in sorted(node.args, key=lambda arg: _FIRST.get(arg, arg)):
@@ -181,7 +183,7 @@ class ScalarTranslator:
         )
 
     def _translate_lambda(self, node: exp.Expr) -> Term:
-        """A function within an expression: its parameters count by their places."""
+        """Translates a function within an expression: its parameters count by their places."""
         return self._translate_with_names(node, node.expressions, {"this", "expressions"})
 
     def _translate_comprehension(self, node: exp.Expr) -> Term:
@@ -219,7 +221,7 @@ class ScalarTranslator:
         return found if found is not None else UnknownName(f"unknown:{node.sql().lower()}")
 
     def translate_result(self, result: NamedResult) -> Term:
-        """The term of a result: its own names are columns, not results again."""
+        """Translates a result; a name in it means a column, and not a result again."""
         if result.term is not None:
             return result.term
         kept, self.frame.results = self.frame.results, {}
@@ -292,7 +294,8 @@ class ScalarTranslator:
         asked = [node.this, *node.expressions]
         items = [self.translate_scalar(item) for item in asked]
         types = [item.type for item in asked]
-        # What qualifying makes of the key of USING: where the first is NULL, so are the others.
+        # SQLMesh's qualifying makes this from the key of USING: if the first is NULL, the others
+        # are, too.
         if (
             all(self.frame.adds_nothing(items[0], item) for item in items[1:])
             and types[0] is not None
@@ -314,8 +317,11 @@ class ScalarTranslator:
         return self._translate_generic(node)
 
     def _translate_concatenation(self, node: exp.Expr) -> Term:
-        """CONCAT and `||`, which are one function of Spark. Of binary values, or of arrays, how
-        they are nested decides about the type (https://spark.apache.org/docs/3.5.6/api/sql/)."""
+        """Translates CONCAT and `||`, which are one function of Spark.
+
+        For binary values and arrays, their nesting decides about the type
+        (https://spark.apache.org/docs/3.5.6/api/sql/).
+        """
         items = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
         is_one = self.host.on_spark and not node.args.get("coalesce")
         if not is_one or not all(is_written_as_text(item) for item in items):
@@ -372,13 +378,13 @@ class ScalarTranslator:
         return TermOperation(f"ordered {way} {nulls}", (self.translate_scalar(node.this),))
 
     def _translate_named(self, node: exp.Expr) -> Term:
-        """A name that is a part of the value, as that of a field."""
+        """Translates a name that is a part of the value, such as the name of a field."""
         name = node.alias if isinstance(node, exp.Alias) else node.this.name
         value = node.this if isinstance(node, exp.Alias) else node.expression
         return TermOperation(f"named:{name}", (self.translate_scalar(value),))
 
     def _translate_cast(self, node: exp.Expr) -> Term:
-        """A cast; the value itself if it has that type anyway."""
+        """Translates a cast; returns the value itself if it already has this type."""
         cast = self._translate_generic(node)
         value = cast.parts[0] if isinstance(cast, TermOperation) else cast
         kind = find_known_type(value) if self.host.on_spark and not self.host.as_written else ""
@@ -396,7 +402,7 @@ class ScalarTranslator:
         return TermOperation("exists", (self._translate_nested(self._drop_copies(node.this), 0),))
 
     def _drop_copies(self, query: exp.Expr) -> exp.Expr:
-        """A query without DISTINCT, for a reader that only asks whether it has a row."""
+        """Drops the DISTINCT of a query whose reader only asks whether it has a row."""
         select = query.unnest()
         distinct = select.args.get("distinct") if isinstance(select, exp.Select) else None
         is_cut = any(one.args.get(name) for one in (query, select) for name in ("limit", "offset"))
@@ -442,7 +448,7 @@ _SPECIAL: dict[type, Callable[[ScalarTranslator, Any], Term]] = {
     exp.Comprehension: ScalarTranslator._translate_comprehension,
 }
 _STAR_WITHIN = "a star within an expression"
-# Two equal values of these types are written alike: no zero has a sign, and no number a scale.
+# Two equal values of these types have one spelling: a zero has no sign, and a number has no scale.
 _OF_ONE_FORM = (
     exp.DataType.Type.INT, exp.DataType.Type.BIGINT, exp.DataType.Type.SMALLINT,
     exp.DataType.Type.TEXT, exp.DataType.Type.DATE, exp.DataType.Type.BOOLEAN,
@@ -453,8 +459,11 @@ _WHOLE = "UNBOUNDED PRECEDING UNBOUNDED FOLLOWING"
 
 
 def _write_frame_in_full(frame: exp.Expr | None, function: exp.Expr, *, ordered: bool) -> str:
-    """The frame with what SQL means where it is left out: up to the current row, and without any
-    frame up to its peers, or the whole partition if nothing orders it."""
+    """Writes a frame in full, as SQL completes a missing one.
+
+    A frame goes up to the current row. Without a frame it goes up to the row's peers, or is the
+    whole partition if there is no order.
+    """
     only = spark_sql.find_only_frame(function)
     if frame is None:
         return only if only is not None else spark_sql.UP_TO_PEERS if ordered else _WHOLE
@@ -465,7 +474,7 @@ def _write_frame_in_full(frame: exp.Expr | None, function: exp.Expr, *, ordered:
 
 
 def _add_kind(term: Term, column: exp.Column) -> Term:
-    """A stored column with its type, if two values that Spark finds equal are one value."""
+    """Adds its type to a stored column; `kind` only if equal values cannot be distinguished."""
     kind = column.type
     is_stored = isinstance(term, SourceColumn) and isinstance(term.source, TableRead)
     if kind is None or not isinstance(term, SourceColumn) or not is_stored:
@@ -485,7 +494,7 @@ def _translate_literal(node: exp.Expr) -> Term:
 
 
 def _make_window_function(function: Term) -> Term:
-    """The function of a window, which is no aggregate of the SELECT."""
+    """Makes the function of a window, which is no aggregate of the SELECT."""
     if not isinstance(function, TermOperation):
         return function
     plain = TermOperation(function.op, function.parts, function.order, ordered=function.ordered)

@@ -1,4 +1,4 @@
-"""FROM and JOIN: which sources a SELECT has, and how they hang together."""
+"""FROM and JOIN: the sources of a SELECT, and how they depend on each other."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from ci_bot.worker.sql.joins import split_conditions as written_parts
 from ci_bot.worker.sql.selects import table_name
 from ci_bot.worker.sqlmesh_compat import FROM, Tree
 
-# One entry of FROM: a table, a query, rows that are written out or made.
+# An entry of FROM is a table, a query, or rows that are written out or generated.
 
 
 _VERSION = ("version", "when", "system_time")
@@ -48,14 +48,14 @@ _NAMES = frozenset({"this", "db", "catalog", "alias"})
 _INSIDE = frozenset({"joins", "laterals", "pivots", "hints"})
 
 
-# Whether a query can take the place of the SELECT that reads it alone.
+# Whether a query can take the place of the SELECT that only reads this query.
 StandsFor = Callable[[QueryBlock], bool]
 Way = Literal["inner", "left", "right", "full", "semi", "anti"]
 
 _BOTH = 2
 _JOIN = frozenset({"this", "on", "using", "side", "kind"})
 _ODD_JOIN = _JOIN | {"method", "hint"}
-# What conditions and a side say already.
+# Words that the conditions and the side of a join already express.
 _IMPLICIT = frozenset({"", "INNER", "CROSS", "OUTER"})
 
 _WAYS: dict[tuple[str, str], Way] = {
@@ -76,10 +76,10 @@ _WAYS: dict[tuple[str, str], Way] = {
 
 
 class SourceTranslator:
-    """Reads FROM, JOIN and LATERAL VIEW of one SELECT into its frame.
+    """A reader that adds FROM, JOIN and LATERAL VIEW of one SELECT to its frame.
 
     Args:
-        used: which columns the SELECT uses.
+        used: the names that the SELECT's clauses use.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class SourceTranslator:
         role: SourceRole,
         alone: StandsFor | None = None,
     ) -> tuple[FromItem, SourcePart | None]:
-        """One entry of FROM, and its part; None if its query takes the place of the SELECT."""
+        """Reads one entry of FROM; its part is None if its query takes the place of the SELECT."""
         read = self._find_query(node)
         part: SourcePart | None
         if read is None:
@@ -122,7 +122,7 @@ class SourceTranslator:
         role: SourceRole,
         alone: StandsFor | None,
     ) -> tuple[FromItem, SourcePart | None]:
-        """A query, which may merge into the SELECT or take its place."""
+        """Reads a query, which may merge into the SELECT or take its place."""
         used = self.used.columns_of_alias(node.alias_or_name.lower())
         block = self.host.read_source(read, used, fresh=alone is not None)
         part: SourcePart | None = None
@@ -142,11 +142,11 @@ class SourceTranslator:
         return item, part
 
     def _keep_query(self, read: QueryRead) -> FromItem:
-        """A query that stays apart."""
+        """Makes the item of a query that stays apart."""
         block = self.host.read_source(read, None, fresh=read.outer is not None)
         item = make_item(DerivedTable(block), block.written)
         if read.reads_itself and item.source is not None:
-            # Everything in it may depend on all that it reads.
+            # Each part of it may depend on everything that it reads.
             item = replace(item, source=MadeRows("recursive", [item.source]), is_open=True)
         return rename_columns(item, read.names) if read.names else item
 
@@ -171,7 +171,7 @@ class SourceTranslator:
         return None
 
     def _read_rows(self, node: exp.Expr) -> FromItem:
-        """Rows that are stored, written out or made."""
+        """Reads rows that are stored, written out or generated."""
         names = [name.lower() for name in node.alias_column_names]
         if isinstance(node, exp.Values):
             rows = tuple(self.scalars.translate_scalar(row) for row in node.expressions)
@@ -208,7 +208,7 @@ class SourceTranslator:
                 self.host.add_gap(f"a table with {name}")
 
     def _translate_clauses(self, table: exp.Table) -> list[Term]:
-        """What else a table is read with, such as a sample."""
+        """Lists the other clauses with which a table is read, such as a sample."""
         return [
             self.scalars.translate_scalar(value)
             for name, value in table.args.items()
@@ -216,7 +216,7 @@ class SourceTranslator:
         ]
 
     def _enter_generated(self, node: exp.Expr) -> DependentSource:
-        """LATERAL VIEW or UNNEST: rows that a function makes of each row before it."""
+        """Reads LATERAL VIEW or UNNEST: rows that a function makes from each row before it."""
         how: Literal["lateral", "lateral outer"] = "lateral"
         names = [name.lower() for name in node.alias_column_names]
         if isinstance(node, exp.Lateral):
@@ -242,7 +242,7 @@ class SourceTranslator:
         return DependentSource(source, how, [call])
 
     def _name_entry(self, node: exp.Expr, item: FromItem) -> FromItem:
-        """Adds a source to the frame, under the names that qualify its columns."""
+        """Adds a source to the frame, with the names that qualify its columns."""
         alias = node.alias_or_name.lower() or f"#{len(self.frame.items)}"
         item.known_as = frozenset({alias})
         if isinstance(node, exp.Table) and not node.alias and isinstance(node.this, exp.Identifier):
@@ -256,7 +256,7 @@ class SourceTranslator:
         return item
 
     def _describe_target(self, query: exp.Expr, ctes: Ctes) -> str:
-        """What a query reads, for a reader."""
+        """Describes the tables that a query reads, for a reader."""
         tables = sorted(self._list_tables(query, ctes))
         return f"subquery of {', '.join(tables)}" if tables else "subquery"
 
@@ -273,7 +273,7 @@ class SourceTranslator:
     def translate_sources(
         self, select: exp.Select, may_stand_for: StandsFor
     ) -> tuple[SourcePart, QueryBlock | None]:
-        """The sources of `select`, and its only query, if that takes its place."""
+        """Reads the sources of `select`, and its only query if that takes its place (or None)."""
         first = select.args.get(FROM)
         joins, laterals = select.args.get("joins") or [], select.args.get("laterals") or []
         ways = [self._find_join_way(join) for join in joins]
@@ -293,7 +293,7 @@ class SourceTranslator:
         role: SourceRole,
         alone: StandsFor | None = None,
     ) -> tuple[FromItem, SourcePart | None]:
-        """One entry of FROM, with the joins within it."""
+        """Reads one entry of FROM, with the joins within it."""
         if not isinstance(node, exp.Subquery) or isinstance(node.this, exp.Query):
             item, part = self._enter_source(node, role, alone)
             if isinstance(node, exp.Table) and part is not None:
@@ -312,12 +312,12 @@ class SourceTranslator:
         return self._name_entry(node, item), make_part(item)
 
     def _enter_unnamed(self, node: exp.Expr, role: SourceRole) -> tuple[FromItem, SourcePart]:
-        """Joins in brackets that have no alias."""
+        """Reads joins in brackets that have no alias."""
         item, part = self._enter(node.this, role)
         return item, self._add_inside(node, part or SourcePart())
 
     def _add_inside(self, node: exp.Expr, part: SourcePart) -> SourcePart:
-        """A part with the joins that belong to one entry of FROM."""
+        """Adds the joins that belong to one entry of FROM to its part."""
         joins, laterals = node.args.get("joins") or [], node.args.get("laterals") or []
         kept, self.part = self.part, part
         self._translate_more(joins, [self._find_join_way(join) for join in joins], laterals)
@@ -385,13 +385,13 @@ class SourceTranslator:
     def _translate_conditions(
         self, join: exp.Join, before: list[FromItem], item: FromItem | None
     ) -> list[tuple[Term, exp.Expr]]:
-        """The conditions of a join, each with what it was read from."""
+        """Reads the conditions of a join, each with the expression that it was read from."""
         on = join.args.get("on")
         parts = written_parts(on) if on is not None else []
         read = [(self.scalars.translate_condition(part), part) for part in parts]
         found = [(term, part) for whole, part in read for term in split_conjuncts(whole)]
         for key in join.args.get("using") or []:
-            # Elsewhere in the SELECT the bare name is one column of both sides.
+            # In other parts of the SELECT the bare name is one column of both sides.
             self.host.add_gap(f"USING {key.name.lower()}, which is not written out")
             found.append((self._merge_column(key.name.lower(), before, item), key))
         if "NATURAL" in _list_words(join) and item is not None:
@@ -403,7 +403,7 @@ class SourceTranslator:
         return found
 
     def _merge_column(self, name: str, before: list[FromItem], item: FromItem | None) -> Term:
-        """The condition that a column of this name is equal on both sides."""
+        """Makes the condition that a column of this name is equal on both sides."""
         self.frame.merged.add(name)
         sides = [one.find_column(name) for one in (*before, *([item] if item is not None else ()))]
         found = [side for side in sides if side is not None]
@@ -426,7 +426,7 @@ class SourceTranslator:
     def _add_outer_join(self, part: SourcePart, on: list[Term], *, full: bool) -> None:
         only = self._find_only_source()
         if not full and only is not None:
-            # A RIGHT JOIN of one source is a LEFT JOIN, seen from the other side.
+            # A RIGHT JOIN of one source is a LEFT JOIN from the other side.
             self.part = SourcePart(
                 part.inner, [*part.hung, DependentSource(only, "left", on)], part.where
             )
@@ -434,12 +434,12 @@ class SourceTranslator:
             self.part = SourcePart([OuterJoin(part, self.part, full, on)])
 
     def _find_only_source(self) -> QuerySource | None:
-        """The source before a join, if it is the only one and has no conditions."""
+        """Returns the source before a join, if it is the only one and has no conditions."""
         return self.part.only_source if not self.part.where else None
 
 
 def _makes_rows(node: exp.Expr, host: QueryHost) -> bool:
-    """Whether a joined function makes rows; of a query, only if it cannot stay a query."""
+    """Whether a joined function generates rows; a query does so only if it cannot stay a query."""
     is_query = isinstance(node, exp.Lateral) and isinstance(node.this, exp.Query)
     return isinstance(node, exp.Unnest | exp.Lateral) and not (is_query and host.as_written)
 
@@ -449,24 +449,24 @@ def _list_words(join: exp.Expr) -> list[str]:
 
 
 def _find_source_role(way: Way, later: Sequence[Way]) -> SourceRole:
-    """Whether the rows of a source can be without a match, by its own join or by a later one."""
+    """Finds whether a source's rows can be without a match, by its own join or a later one."""
     if way == "full" or any(other in {"right", "full"} for other in later):
         return "outer"
     return "inner" if way in {"inner", "right"} else "hung"
 
 
 def make_item(source: QuerySource, written: WrittenResults) -> FromItem:
-    """A query that stays apart."""
+    """Makes the item of a query that stays apart."""
     return FromItem(source, names=[name for name, _ in written.columns], is_open=written.is_open)
 
 
 def make_part(item: FromItem) -> SourcePart:
-    """A part that is only one source."""
+    """Makes a part that is only one source."""
     return SourcePart([item.source] if item.source is not None else [])
 
 
 def rename_columns(item: FromItem, names: Sequence[str]) -> FromItem:
-    """A source whose first columns are called `names`."""
+    """Gives the first columns of a source the names `names`."""
     if item.source is None:
         return item
     is_open = item.is_open or len(names) > len(item.names)
@@ -476,7 +476,7 @@ def rename_columns(item: FromItem, names: Sequence[str]) -> FromItem:
 
 
 def pivot_rows(host: QueryHost, item: FromItem, node: exp.Expr) -> FromItem:
-    """A source under the PIVOT or UNPIVOT behind `node`: any column may hold any of it."""
+    """Puts a source under the PIVOT or UNPIVOT of `node`: any column may depend on all of it."""
     pivots = node.args.get("pivots") or ()
     if not pivots or item.source is None:
         return item
@@ -487,7 +487,7 @@ def pivot_rows(host: QueryHost, item: FromItem, node: exp.Expr) -> FromItem:
 
 
 def _keep_alias_columns(pivot: exp.Expr) -> exp.Expr:
-    """A PIVOT in which only the columns of its alias are left, if it lists them."""
+    """Copies a PIVOT without the name of its alias, but with the columns of it."""
     copied = pivot.copy()
     alias = copied.args.get("alias")
     if alias is not None:

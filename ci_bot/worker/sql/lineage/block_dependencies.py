@@ -1,8 +1,8 @@
-"""What the columns and rows of a block depend on: `equivalence` has read it, as it is written.
+"""The dependencies of a block's columns and rows; `equivalence` reads the block, as it is written.
 
 Filters, joins, groupings, DISTINCT, LIMIT with its order and set operations decide which rows there
-are, and so does each column in one of these. What is not understood counts as depending on all that
-it can see, or as doubtful, and never as independent.
+are, and so does each column in one of these. A part that is not understood depends on everything
+that it can see, or is doubtful; it never counts as independent.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ StoredTable = Callable[[str], LineageRowset]
 
 
 class BlockTracer:
-    """Traces blocks of one query.
+    """A tracer of the blocks of one query.
 
     Args:
-        stored: gives the tables that they read.
-        strict: a name that leads nowhere makes everything doubtful, instead of being left out.
+        stored: returns the tables that they read.
+        strict: a name of unknown origin makes everything doubtful; otherwise it is left out.
     """
 
     def __init__(self, terms: LineageTerms, stored: StoredTable, *, strict: bool) -> None:
         self._terms = terms
         self._stored = stored
         self._strict = strict
-        self._depth = 0  # a source of this query is none of the one around it
+        self._depth = 0  # a source of this query is not one of the query around it
         self._entries: dict[QuerySource, FromEntry] = {}
         self._values: dict[Term, TracedValue] = {}
         self._blocks: dict[QueryBlock, LineageRowset] = {}
 
     def trace_block(self, block: QueryBlock, *, root: bool = False) -> LineageRowset:
-        """The content of a query's result."""
+        """Traces the content of a query's result."""
         known = self._blocks.get(block)
         if known is None:
             self._depth += 1
@@ -115,7 +115,7 @@ class BlockTracer:
         *,
         root: bool,
     ) -> dict[str, TracedValue]:
-        """What decides which rows there are, by kind of clause."""
+        """Traces the clauses that decide which rows there are, by kind of clause."""
         combine = self._terms.combine_values
         rows = (entry.mark_value(entry.relation.rows, self._terms) for entry in entries)
         clauses = {"sources": combine("sources", rows)}
@@ -138,7 +138,7 @@ class BlockTracer:
         if block.distinct is not None:
             compared = self._trace_all(block.distinct)
             clauses["distinct"] = combine("distinct", [*values, *compared, *order])
-        # Inside of a query the order may be read, by an aggregate that collects values.
+        # Inside of a query the order may have an effect, if an aggregate collects values.
         if block.limits or (order and not root):
             bounds = [*self._trace_all(block.limits), *(order or values)]
             clauses["limit and order"] = combine("limit", bounds, bool(order))
@@ -152,7 +152,7 @@ class BlockTracer:
         return find_missing
 
     def _find_in_star(self, star: StarRead, name: str) -> TracedValue | None:
-        """The column that a star shows as `name`, of a source that does not list its own."""
+        """Finds the column that a star over a source without a list of columns shows as `name`."""
         entry = self._entries[star.source]
         if name == ANY:
             every = entry.find_unlisted(ANY, self._terms)
@@ -168,7 +168,7 @@ class BlockTracer:
         return entry.find_unlisted(old, self._terms)
 
     def _enter_sources(self, sources: Iterable[QuerySource]) -> list[FromEntry]:
-        """The sources of a SELECT; each has a label that no other one has."""
+        """Enters the sources of a SELECT; each has a label of its own."""
         seen: Counter[frozenset[str]] = Counter()
         entries = []
         for source in sources:
@@ -246,7 +246,7 @@ class BlockTracer:
         return [self._trace_term(term) for term in terms]
 
     def _trace_set(self, kind: str, terms: Iterable[Term], *more: str) -> TracedValue:
-        """Terms whose order means nothing."""
+        """Traces terms whose order has no meaning."""
         values = sorted(set(self._trace_all(terms)), key=lambda value: value.key)
         return self._terms.combine_values(kind, values, *more)
 
@@ -263,7 +263,7 @@ class BlockTracer:
             whole = self.trace_block(term.block).trace_whole(self._terms)
             return self._terms.combine_values("query", [whole])
         if isinstance(term, UnknownName):
-            # A part of a dialect's syntax, perhaps, or a name that another table was to give.
+            # It is perhaps a part of a dialect's syntax, or a name that another table should have.
             deps = self._terms.find_atom_bit(ANYWHERE, DOUBT) if self._strict else 0
             return TracedValue(deps, self._terms.make_key("name", term.op))
         if term.order is ArgumentOrder.FREE_AND_ONCE:
@@ -286,7 +286,7 @@ class BlockTracer:
 
 
 def _gives_one_row(block: QueryBlock) -> bool:
-    """Whether it gives one row of any input, by aggregates without GROUP BY."""
+    """Whether a block gives one row for any input, by aggregates without GROUP BY."""
     if block.group is None or block.group.is_written or block.distinct is not None:
         return False
     return not (block.having or block.qualify or block.generators or block.limits)
@@ -295,7 +295,7 @@ def _gives_one_row(block: QueryBlock) -> bool:
 def _replace_rows_by_branches(
     entries: Sequence[FromEntry], clauses: dict[str, int]
 ) -> dict[str, int]:
-    """What the rows are made by: of a set operation alone, its branches instead of its rows."""
+    """Names the clauses that make the rows; for a set operation alone, its branches instead."""
     if len(entries) != 1 or not isinstance(entries[0].source, SetOperation) or not clauses:
         return clauses
     rest = {name: key for name, key in clauses.items() if name != "sources"}

@@ -1,4 +1,4 @@
-"""The document of an impact: bounded, in words, and honest about what it leaves out."""
+"""The document of an impact: limited in size, in words, and with counts of the entries left out."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ MOST_REASONS = 3
 
 
 def make_impact(project: ChangedProject) -> Impact:
-    """Lists the dependents of each changed part of `project`, and the rebuilds that read none of
-    them.
-    """
+    """Lists the dependents of each changed part, and the rebuilds that read no changed part."""
     found = spread_changes(project)
     entries = _reached_by_part(project, found)
     changed = [
@@ -48,7 +46,7 @@ def make_impact(project: ChangedProject) -> Impact:
 
 
 class _ReachedEntries:
-    """The models that each part reaches, as far as there is room."""
+    """The models that each part reaches; their number is limited."""
 
     def __init__(self, parts: int) -> None:
         self.listed: list[list[ReachedModel]] = [[] for _ in range(parts)]
@@ -62,7 +60,7 @@ def _reached_by_part(project: ChangedProject, found: ChangeSpread) -> _ReachedEn
         reach = found.reached[model.name]
         for number in found.parts.list_numbers(reach.any_bits & ~reach.own):
             if found.parts.known[number].model == model.name:
-                continue  # that the model is unknown is its own part, found on the way
+                continue  # its own `unknown` part, found while changes spread
             entries.counts[number] += 1
             if entries.left > 0 and len(entries.listed[number]) < MOST_OF_ONE_PART:
                 entries.left -= 1

@@ -1,4 +1,4 @@
-"""How changed parts spread from model to model: one pass, every part a bit of a number."""
+"""The spread of changed parts from model to model: one pass, in which every part is a bit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from ci_bot.worker.sql.lineage.sources import (
     ModelDefinition,
 )
 
-# What a change changes of a model itself: columns that are computed differently, and rows.
+# The changes of a model itself: columns that are computed differently, and rows.
 
 
 _LOG = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ _CLAUSES = {
 class OwnPart:
     """A part of a changed model: a column, or, if that is None, its rows.
 
-    `shifts` where a column comes or goes before others, which get other places.
+    `shifts` is true if a column is added or removed before others, which then get other places.
     """
 
     model: str
@@ -71,10 +71,10 @@ class OwnPart:
 
 
 def list_own_changes(model: LineageModel, columns: KnownColumns) -> list[OwnPart]:
-    """The changed parts of an edited model.
+    """Lists the changed parts of an edited model.
 
-    Nothing is listed only if both sides were read and mean the same; what cannot be compared is
-    `unknown`.
+    The list is empty only if both sides were read and mean the same; a side that cannot be compared
+    gives an `unknown` part.
     """
     found = _list_compared_changes(model, columns)
     listed = {part.column for part in found if part.how != "reordered"}
@@ -84,7 +84,7 @@ def list_own_changes(model: LineageModel, columns: KnownColumns) -> list[OwnPart
         why = f"Run on generated rows, both versions give another {missed}."
     if why is None:
         return found
-    # The analysis missed something, so nothing that it leaves out is trusted.
+    # The analysis missed a change, so its other results are not trusted either.
     _LOG.warning("column impact: %s has a change that is not listed. %s", model.name, why)
     return [*found, OwnPart(model.name, None, "unknown", why)]
 
@@ -127,7 +127,7 @@ def _list_compared_changes(model: LineageModel, columns: KnownColumns) -> list[O
 def _find_incomparable_part(
     model: str, before: ModelDefinition, after: ModelDefinition, gaps: tuple[str, ...]
 ) -> OwnPart | None:
-    """What is reported where equal computations need not be equal."""
+    """Makes the part that is reported if equal computations may give other values; None if not."""
     if gaps:
         why = f"Spark may read it in another way: {', '.join(sorted(set(gaps)))}."
         return OwnPart(model, None, "unknown", why)
@@ -138,7 +138,7 @@ def _find_incomparable_part(
 
 
 def _list_listed_changes(model: LineageModel) -> Iterator[OwnPart]:
-    """What the lists of columns say."""
+    """Lists the changes that the lists of columns show."""
     old, new = model.columns_before, model.columns_after
     if old is not None and new is not None:
         shifts = old[: len(new)] != new[: len(old)]
@@ -165,7 +165,7 @@ def _list_relation_changes(model: str, old: LineageRowset, new: LineageRowset) -
         yield OwnPart(model, None, "rows", _describe_difference(old, new))
     for name, value in new.columns.items():
         other = old.columns.get(name)
-        if name.startswith("\n"):  # it has no name to be read by; a macro's are in the rendering
+        if name.startswith("\n"):  # no name to be read by; the rendering has a macro's columns
             continue
         if other is None:
             yield OwnPart(model, name, "added", shifts=True)
@@ -190,14 +190,14 @@ def _describe_difference(old: LineageRowset, new: LineageRowset) -> str:
 
 
 def _merge_changed_parts(parts: list[OwnPart]) -> list[OwnPart]:
-    """One entry for each column, the weightiest, and one for the rows."""
+    """Keeps one part for each column, the most important one, and one for the rows."""
     kept: dict[tuple[str | None, bool], OwnPart] = {}
     for part in parts:
         kept.setdefault((part.column, part.how == "reordered"), part)
     return list(kept.values())
 
 
-# Parts beyond these are taken together; a number of so many bits is still quick to work with.
+# Parts beyond these share one bit; a number with this many bits is still fast.
 MOST_PARTS = 500
 
 _HOW = ("rows", "dropped", "retyped", "computed", "added", "reordered", "unknown")
@@ -205,7 +205,7 @@ _HOW = ("rows", "dropped", "retyped", "computed", "added", "reordered", "unknown
 
 @dataclass
 class ModelReach:
-    """Which parts reach a model: bits over the parts, for each column and for the rows."""
+    """The parts that reach a model: bits over the parts, for each column and for the rows."""
 
     columns: dict[str, int] = field(default_factory=dict)
     rows: int = 0
@@ -225,7 +225,7 @@ class ModelReach:
         return self.all_columns | self.rows | self.order
 
     def bits_of(self, what: str) -> int:
-        """The parts that reach a column, or what one of the atoms' names means."""
+        """Returns the parts that reach a column, or one of the special names in `rowsets`."""
         if what == ROWS:
             return self.rows
         if what == ORDER:
@@ -235,21 +235,21 @@ class ModelReach:
         if what == ANY:
             return self.all_columns
         found = self.columns.get(what)
-        # A column that no query shows, such as one that SQLMesh adds, may hold anything.
+        # A column that no query shows, such as one that SQLMesh adds, may depend on all of them.
         return self.all_columns if found is None else found
 
 
 class ChangedParts:
-    """The changed parts, each with its bit; the last bit is for all that are too many."""
+    """The changed parts, each with its bit; the last bits are for those that are too many."""
 
     def __init__(self) -> None:
         self.known: list[OwnPart] = []
         self.more = 0
-        self.uncertain = 0  # the bits of those that are `unknown`
-        self.dropped = 0  # and of those that are dropped columns
+        self.uncertain = 0  # the bits of the `unknown` parts
+        self.dropped = 0  # the bits of the dropped columns
 
     def add_part(self, part: OwnPart) -> int:
-        """A bit for one more part."""
+        """Adds a part, and returns its bit."""
         if len(self.known) < MOST_PARTS:
             bit = 1 << len(self.known)
             self.known.append(part)
@@ -263,7 +263,7 @@ class ChangedParts:
         return bit
 
     def list_numbers(self, bits: int) -> Iterator[int]:
-        """The numbers of the listed parts among `bits`."""
+        """Yields the numbers of the listed parts among `bits`."""
         while bits:
             low = bits & -bits
             index = low.bit_length() - 1
@@ -274,28 +274,29 @@ class ChangedParts:
 
 @dataclass
 class ChangeSpread:
-    """All parts, and what each model is reached by."""
+    """All parts, and for each model those that reach it."""
 
     parts: ChangedParts
     reached: dict[str, ModelReach]
 
 
 def spread_changes(project: ChangedProject) -> ChangeSpread:
-    """Follows every changed part down to the leaves."""
+    """Follows every changed part to the last models below it."""
     parts = ChangedParts()
     reached: dict[str, ModelReach] = {}
-    # Those of most tables are never asked for: a copy would ask for all. It is not written to.
+    # The columns of most tables are never needed, and a copy would read all of them. It is not
+    # changed here.
     given = cast(MutableMapping[str, tuple[str, ...] | None], project.columns)
     columns = ChainMap[str, tuple[str, ...] | None]({}, given)
     own = {model.name: list(_list_own_parts(model, project)) for model in project.models}
     bits = _number_changed_parts(own, parts)
     for model in project.models:
         reach = reached[model.name] = ModelReach()
-        if model.is_source:  # a query shows what its other columns are made of
+        if model.is_source:  # a query shows how its other columns are computed
             reach.columns = dict.fromkeys(columns.get(model.name) or (), 0)
         for part in own[model.name]:
             _mark_reached_change(reach, part, bits[part])
-        if reach.own & parts.uncertain:  # its rows are unknown, and each column by them alone
+        if reach.own & parts.uncertain:  # rows unknown, each column only because of them
             for name in columns.get(model.name) or ():
                 reach.columns.setdefault(name, 0)
         if model.after is None or model.is_source or reach.own & parts.uncertain:
@@ -338,7 +339,7 @@ def _mark_reached_change(reach: ModelReach, part: OwnPart, bit: int) -> None:
 
 @dataclass
 class _ModelStep:
-    """What reaches one model, through what it reads."""
+    """The step that finds the parts that reach one model, through the models that it reads."""
 
     model: LineageModel
     project: ChangedProject
@@ -369,9 +370,9 @@ class _ModelStep:
         self._add_side_dependencies(reading)
         self._add_named_dependencies(definition)
         while self._fold_sources(reading):
-            pass  # it reads itself: what reaches it reaches it again
+            pass  # the model reads itself: parts that reach it reach it again
         listed = self.columns.get(model.name)
-        if listed is not None:  # a column that a star lost on the way is read below, too
+        if listed is not None:  # a column that a star lost on the way is also read below
             gone = [name for name in reading.columns if name not in listed]
             self.columns[model.name] = (*listed, *gone)
         return None
@@ -382,7 +383,7 @@ class _ModelStep:
         self._reach.rows |= self._doubt
 
     def _add_side_dependencies(self, reading: ModelDependencies) -> None:
-        """What the model depends on and its query does not show."""
+        """Adds dependencies of the model that its query does not show."""
         read = {atom.table for atom in reading.atoms}
         for parent in self.model.parents:
             above = self.reached.get(parent)
@@ -395,7 +396,7 @@ class _ModelStep:
                 self._mark_unknown(f"Statements around its query name {shown}.")
 
     def _add_named_dependencies(self, definition: ModelDefinition) -> None:
-        """What a text names or spreads that no tree shows whole: it may decide about rows."""
+        """Adds parts that only a text names, or that a star hides: they may decide about rows."""
         for parent in self.model.parents:
             above = self.reached.get(parent)
             if above is None:
@@ -408,7 +409,10 @@ class _ModelStep:
                     self._reach.rows |= bits
 
     def _fold_sources(self, reading: ModelDependencies) -> bool:
-        """Takes over what reaches the sources; whether the model reads itself and was changed."""
+        """Adds the parts that reach the sources.
+
+        Returns whether the model reads itself and this added more parts.
+        """
         reach = self._reach
         before = (reach.any_bits, reach.rows, reach.order)
         bits = [self._bits_of_atom(atom) for atom in reading.atoms]

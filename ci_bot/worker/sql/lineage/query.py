@@ -1,4 +1,4 @@
-"""A model's query, read: for each column and for the rows, on what of which table it depends."""
+"""The dependencies of a model's query: for each column and for the rows, columns of tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ci_bot.worker.sql.spark_sql import read_as_spark
 
 @dataclass(frozen=True)
 class ModelDependencies:
-    """What a model's columns and rows depend on, as bits over `atoms`."""
+    """The dependencies of a model's columns and rows, as bits over `atoms`."""
 
     atoms: list[LineageAtom]
     columns: dict[str, int]
@@ -38,7 +38,7 @@ class ModelDependencies:
 
 
 class StoredTables:
-    """The stored tables of one model as its queries name them."""
+    """The stored tables of one model, by the names in its queries."""
 
     def __init__(self, terms: LineageTerms, known: Iterable[str], columns: KnownColumns) -> None:
         self._terms = terms
@@ -47,13 +47,13 @@ class StoredTables:
         self._relations: dict[str, LineageRowset] = {}
 
     def read_relation(self, name: str) -> LineageRowset:
-        """The table that a query calls `name`, with or without its catalog."""
+        """Returns the table that a query calls `name`, with or without its catalog."""
         if name not in self._relations:
             self._relations[name] = self._read_table(name)
         return self._relations[name]
 
     def list_columns(self, name: str) -> Sequence[str] | None:
-        """The columns of a table; None if they are not known."""
+        """Lists the columns of a table; None if they are not known."""
         relation = self.read_relation(name)
         return list(relation.columns) if relation.missing is None else None
 
@@ -93,11 +93,11 @@ class StoredTables:
 
 @dataclass(frozen=True)
 class DefinitionRelations:
-    """A definition's results: of the rendered tree, and of the others where those were read.
+    """The results of a definition: of the rendered tree, and of the others that were read.
 
     Attributes:
-        gaps: what Spark may compute otherwise than the tree shows, in words: it depends on
-            what it is made of anyway.
+        gaps: the parts that Spark may compute in another way than the tree shows, in words. Their
+            dependencies are known anyway.
     """
 
     rendered: LineageRowset
@@ -107,20 +107,20 @@ class DefinitionRelations:
 
     @property
     def later(self) -> LineageRowset:
-        """What a run gives that finds what earlier runs left."""
+        """The result of a run that finds the results of earlier runs."""
         return self.incremental if self.incremental is not None else self.rendered
 
 
 def read_definition(
     definition: ModelDefinition, terms: LineageTerms, tables: StoredTables, *, with_written: bool
 ) -> DefinitionRelations:
-    """Reads a query.
+    """Reads the queries of a definition.
 
     Args:
-        with_written: also the tree of the file, in which names may lead nowhere.
+        with_written: also reads the tree of the file, in which names may be unknown.
 
     Raises:
-        UnreadableError: It is of a kind that is not known here, or too deeply nested.
+        UnreadableError: A query is of an unknown kind, nested too deeply, or cannot be read.
     """
     gaps: set[str] = set()
 
@@ -147,13 +147,13 @@ def read_definition(
         raise
     except RecursionError:
         raise UnreadableError("it nests too deeply to be read") from None
-    except Exception as error:  # a tree of an unforeseen shape must not pass as harmless
+    except Exception as error:  # a tree of an unforeseen shape must not count as harmless
         raise UnreadableError(f"reading it ended with {type(error).__name__}") from None
     return DefinitionRelations(rendered, written, tuple(sorted(gaps)), incremental)
 
 
 def read_dependencies(relations: DefinitionRelations, terms: LineageTerms) -> ModelDependencies:
-    """Reads the dependencies of all trees together: one tree may show what another hides."""
+    """Reads the dependencies of all trees together: one may show columns that another hides."""
     columns: dict[str, int] = {}
     rows = order = unlisted = 0
     for relation in (relations.rendered, relations.written, relations.incremental):
@@ -166,7 +166,7 @@ def read_dependencies(relations: DefinitionRelations, terms: LineageTerms) -> Mo
         if relation.missing is not None:
             unlisted |= relation.missing(ANY).deps
     if relations.written is not None:
-        # A macro among the projections: it means columns that only the rendering names.
+        # A macro among the projections means columns that only the rendering names.
         unnamed = 0
         for name in [name for name in columns if name.startswith("\n")]:
             unnamed |= columns.pop(name)

@@ -1,4 +1,4 @@
-"""What the values and the rows of a query depend on, and how they are computed."""
+"""The dependencies of a query's values and rows, and the way in which they are computed."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from typing import NamedTuple
 
 from ci_bot.worker.sql.equivalence.blocks import QuerySource
 
-# What the value of an expression and the content of a table depend on, as data.
+# The dependencies of an expression's value and of a table's content, as data.
 #
-# Two things are known of every value. `deps`: of which columns of which stored tables it is
-# computed, one bit for each, so that a union is one `|`. And `key`: how it is computed, one number
-# for each computation; the two sides of a change share these numbers, so equal keys are equal
-# computations.
+# Every value has two facts. `deps` are the columns of stored tables from which it is computed, one
+# bit for each, so a union is one `|`. `key` is the way in which it is computed, one number for each
+# computation. The two sides of a change share these numbers, so equal keys are equal computations.
 
 
-# What of a table something can depend on besides the columns, which are names in lower case.
-ROWS = "\nrows"  # which rows there are
+# The parts of a table on which something can depend, besides its columns, whose names are in lower
+# case.
+ROWS = "\nrows"  # which rows exist
 
-ANY = "\nany"  # every column, where they cannot be listed
+ANY = "\nany"  # every column, if they cannot be listed
 
-ORDER = "\norder"  # which columns there are, and their order
+ORDER = "\norder"  # which columns exist, and their order
 
 DOUBT = "\ndoubt"  # something unknown
 
-ANYWHERE = "\nanywhere"  # instead of a table: any that the query reads
+ANYWHERE = "\nanywhere"  # instead of a table: any table that the query reads
 
 
 class LineageAtom(NamedTuple):
-    """One thing that a query can depend on: a column of a table, or one of the names above."""
+    """One dependency of a query: a column of a table, or one of the names above."""
 
     table: str
     what: str
 
 
 class TracedValue(NamedTuple):
-    """An expression: its dependencies (bits over the atoms) and how it is computed."""
+    """An expression: its dependencies (bits over the atoms) and its computation."""
 
     deps: int
     key: int
@@ -51,7 +51,7 @@ class LineageTerms:
         self._keys: dict[Hashable, int] = {}
 
     def find_atom_bit(self, table: str, what: str) -> int:
-        """The bit of `what` of `table`."""
+        """Returns the bit of `what` in `table`; makes it if it is new."""
         atom = LineageAtom(table, what)
         bit = self._bits.get(atom)
         if bit is None:
@@ -60,13 +60,13 @@ class LineageTerms:
         return bit
 
     def make_key(self, *parts: Hashable) -> int:
-        """The number of the computation that consists of `parts`."""
+        """Returns the number of the computation that consists of `parts`."""
         return self._keys.setdefault(parts, len(self._keys))
 
     def combine_values(
         self, kind: str, values: Iterable[TracedValue], *more: Hashable
     ) -> TracedValue:
-        """A value that is made of others, in their order."""
+        """Combines values, in their order, into one."""
         listed = list(values)
         deps = 0
         for value in listed:
@@ -76,16 +76,16 @@ class LineageTerms:
 
 @dataclass(frozen=True)
 class LineageRowset:
-    """What a table, a subquery or a CTE holds.
+    """The content of a table, a subquery or a CTE.
 
     Attributes:
         columns: values by column name in lower case, in their order.
-        rows: which rows there are.
-        missing: the value of a column that is not listed; None if all are listed.
-        order: what the order of the columns depends on, where a star has put it together.
+        rows: the value that decides which rows exist.
+        missing: returns the value of a column that is not listed; None if all are listed.
+        order: the dependencies of the columns' order, if a star has made it.
         tables: the stored tables that it reads.
-        clauses: what the rows are made by, by kind of clause, to say which one differs.
-        repeated: all columns with their names, where a name occurs more than once.
+        clauses: the computation of the rows by kind of clause, to say which one differs.
+        repeated: all columns with their names, if a name occurs more than once.
         unplaced: a star shows columns of USING or NATURAL; dialects put them at other places.
     """
 
@@ -99,11 +99,11 @@ class LineageRowset:
     unplaced: bool = False
 
     def list_columns(self) -> tuple[tuple[str, TracedValue], ...]:
-        """The columns by their places."""
+        """Lists the columns by their places."""
         return self.repeated or tuple(self.columns.items())
 
     def trace_content(self, terms: LineageTerms) -> TracedValue:
-        """All columns together, in their order."""
+        """Returns all columns together, in their order, as one value."""
         listed = list(self.columns.values())
         if self.missing is not None:
             listed.append(self.missing(ANY))
@@ -111,14 +111,17 @@ class LineageRowset:
         return TracedValue(found.deps | self.order, found.key)
 
     def trace_whole(self, terms: LineageTerms) -> TracedValue:
-        """All columns and which rows there are."""
+        """Returns all columns and the rows as one value."""
         return terms.combine_values("whole", [self.trace_content(terms), self.rows])
 
 
 def map_columns_by_name(
     terms: LineageTerms, listed: Iterable[tuple[str, TracedValue]]
 ) -> tuple[dict[str, TracedValue], tuple[tuple[str, TracedValue], ...]]:
-    """Columns by name, and `Rowset.repeated`; a name that occurs twice may mean either."""
+    """Maps names to columns; also returns `LineageRowset.repeated`.
+
+    A name that occurs twice may mean either column.
+    """
     pairs = tuple(listed)
     columns: dict[str, TracedValue] = {}
     for name, value in pairs:
@@ -130,7 +133,7 @@ def map_columns_by_name(
 def make_opaque_relation(
     terms: LineageTerms, value: TracedValue, names: Iterable[str], tables: frozenset[str]
 ) -> LineageRowset:
-    """A relation of which is only known what it is made of: any column may hold any of it."""
+    """Makes a relation of which only the origin is known: any column may depend on all of it."""
 
     def column(name: str) -> TracedValue:
         return TracedValue(value.deps, terms.make_key("of", name, value.key))
@@ -146,7 +149,7 @@ def make_opaque_relation(
 def rename_relation(
     terms: LineageTerms, relation: LineageRowset, names: Sequence[str]
 ) -> LineageRowset:
-    """A relation whose columns are called otherwise, in their order."""
+    """Gives the columns of a relation other names, in their order."""
     old = relation.list_columns()
     if relation.missing is not None or relation.unplaced or len(names) > len(old):
         value = relation.trace_content(terms)
@@ -169,7 +172,7 @@ def rename_relation(
 
 @dataclass(frozen=True)
 class FromEntry:
-    """One source of a SELECT; `label` is its own, even beside another of the same table."""
+    """One source of a SELECT; its `label` is unique, also beside another use of the same table."""
 
     source: QuerySource
     relation: LineageRowset
@@ -184,10 +187,10 @@ class FromEntry:
         return None if missing is None else self.mark_value(missing(name), terms)
 
     def mark_value(self, value: TracedValue, terms: LineageTerms) -> TracedValue:
-        """A value of this entry and of no other."""
+        """Marks a value as one of this entry and of no other."""
         return TracedValue(value.deps, terms.make_key("at", self.label, value.key))
 
 
 def list_tables(entries: Iterable[FromEntry]) -> frozenset[str]:
-    """The stored tables that sources read."""
+    """Returns the stored tables that sources read."""
     return frozenset(table for entry in entries for table in entry.relation.tables)

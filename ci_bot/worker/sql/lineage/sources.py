@@ -1,4 +1,4 @@
-"""What lineage is computed of: a project's models on both sides of a change."""
+"""The input of lineage: a project's models on both sides of a change."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sqlglot import exp
 
 from ci_bot.protocol.review_report import HowChanged
 
-# `added` and `removed` only if a model reads it that was not edited for that.
+# `added` and `removed` are used only if an unedited model reads the model.
 ModelChange = Literal["added", "removed", "direct", "indirect"]
-# Tables by their name as `table_name` writes it, with their columns in order; None: not known.
+# Columns in order by their table's name as `table_name` writes it; None if they are not known.
 KnownColumns = Mapping[str, tuple[str, ...] | None]
 
 
@@ -21,14 +21,16 @@ class ModelDefinition:
     """The query of a model on one side.
 
     Attributes:
-        rendered: the tree that SQLMesh would run, with the times of a load; None where `opaque`.
+        rendered: the tree that SQLMesh would run, with the times of a load; None if there is an
+            `opaque` reason.
         written: the tree of the file, with macros; None if it is Jinja or a macro as a whole.
-        incremental: the tree as a run renders it that finds what earlier runs left, if nothing else
-            of times and conditions is hidden in Jinja (dbt's `is_incremental`).
+        incremental: the tree as it is rendered by a run that finds the results of earlier runs, if
+            Jinja hides nothing else that depends on times and conditions (dbt's `is_incremental`).
         has_star: the file has a star, so the rendering shows only columns that still exist.
-        hides: the rendering may have folded something away that depends on times or conditions.
-        text: the file's text with its macros', for the names in it, where it hides and no other
-            tree shows it, or a macro may bring other names when the model runs.
+        hides: the rendering may have removed a part that depends on times or conditions.
+        text: the text of the file and its macros, for the names in it. It is needed if the
+            rendering hides a part that no other tree shows, or if a macro may add names when the
+            model runs.
         opaque: why the query cannot be read, as a sentence.
     """
 
@@ -43,22 +45,24 @@ class ModelDefinition:
 
 @dataclass(frozen=True)
 class LineageModel:
-    """One model that a change touches, or that is below such a one.
+    """One model that a change touches, or that is below such a model.
 
     Attributes:
-        parents: names of the tables that it depends on, as far as SQLMesh knows them.
-        after: its definition in the head; asked for only if something above it changes.
-        before: its definition in prod, for a model that was edited.
-        columns_before, columns_after: names in lower case, in their order; None: not known.
+        parents: names of the tables that it depends on, as SQLMesh knows them.
+        after: makes its definition in the head; called only if something above it changes.
+        before: makes its definition in prod, for an edited model.
+        columns_before, columns_after: names in lower case, in their order; None if not known.
         changed: columns that change in a way that the query does not show, and how.
-        same_result: it is proved that both definitions give the same, but for the columns' order.
-        executed: columns of which an execution has shown that they differ; None: how many rows.
+        same_result: it is proved that both definitions give the same, except for the order of
+            columns.
+        executed: columns that an execution has shown to differ; None in it means the number of
+            rows.
         disproved: how an execution has shown that the analysis misses a change, as a sentence.
-        beside_query: what besides the query decides about its data and differs, as a sentence.
+        beside_query: a difference outside of the query that decides about its data, as a sentence.
         deciding: columns by which its kind decides which rows it keeps; None: by all of them.
-        read_elsewhere: parents that something else than its query reads.
+        read_elsewhere: parents that another part than its query reads.
         is_source: it has no query: a seed or an external model.
-        opaque: why nothing can be known of what it reads, as a sentence (Python models).
+        opaque: why nothing can be known about what it reads, as a sentence (Python models).
     """
 
     name: str
@@ -81,12 +85,12 @@ class LineageModel:
 
 @dataclass(frozen=True)
 class ChangedProject:
-    """The models that the analysis looks at, every one after those that it reads.
+    """The models of the analysis; each comes after those that it reads.
 
     Attributes:
         models: changed models and everything below them, in topological order.
-        columns: the columns of every table that one of them reads: of both sides together.
-        shown: how people call a model.
+        columns: the columns of every table that one of them reads, of both sides together.
+        shown: returns the name of a model for people.
     """
 
     models: tuple[LineageModel, ...]
