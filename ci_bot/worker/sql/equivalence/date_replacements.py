@@ -32,7 +32,8 @@ _DAYS_OF_TIMES = ("DAY", "DD")
 _PERIODS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
     **dict.fromkeys(("MONTH", "MON", "MM"), "MONTH"),
-    **{"QUARTER": "QUARTER", "WEEK": "WEEK"},
+    "QUARTER": "QUARTER",
+    "WEEK": "WEEK",
 }
 
 _LAST_YEAR = 9998

@@ -197,7 +197,10 @@ class KeySealer:
         )
         return self.keys.intern_structure(
             (
-                *("part", *plain, ("outer", *outer), ("hung", *hung)),
+                "part",
+                *plain,
+                ("outer", *outer),
+                ("hung", *hung),
                 self._conditions_key(part.where, naming),
             )
         )
