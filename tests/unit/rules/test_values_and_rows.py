@@ -152,6 +152,9 @@ def test_gap__that_counts_as_a_value__is_high(query: str) -> None:
         TOTAL.format("SUM(COALESCE(u.price, 0))"),
         TOTAL.format("AVG(COALESCE(u.score, 50))"),
         "SELECT AVG(COALESCE(o.units, 0)) AS n FROM stg.orders AS o",
+        # Without a partner there was no stop, and its hours are 0.
+        "SELECT AVG(COALESCE(u.score, 0)) AS n FROM stg.issues AS i "
+        "LEFT JOIN stg.units AS u ON u.unit_id = i.unit_id",
         "SELECT COUNT(DISTINCT i.order_id) AS n FROM stg.issues AS i",
         "SELECT COUNT(DISTINCT COALESCE(i.order_id, i.issue_id)) AS n FROM stg.issues AS i",
         DAYS.format("COALESCE(o.closed_at, '9999-12-31')"),

@@ -185,7 +185,7 @@ def _iterate_filled_totals(
         counted = counted.expressions[0] if len(counted.expressions) == 1 else None
     if not isinstance(counted, exp.Expression) or is_distinct != isinstance(node, exp.Count):
         return
-    _, made = origins.find_expression(select, counted.unnest())
+    owner, made = origins.find_expression(select, counted.unnest())
     if not isinstance(made, exp.Coalesce) or not _is_constant(made.expressions[-1]):
         return
     if is_distinct:
@@ -198,6 +198,9 @@ def _iterate_filled_totals(
     value = _enter_casts(made.this)
     names = split_column_name_into_words(value.name) if isinstance(value, exp.Column) else []
     is_measure = not _MEASURES.isdisjoint(names) or value.find(*_SPANS, exp.Div) is not None
+    # Without a partner there was nothing: no hours of a stop, for example.
+    if any(owner.find_outer_join(column.table) for column in value.find_all(exp.Column)):
+        return
     if is_measure and read_constant_number_or_day(made.expressions[-1]) == 0:
         yield QuerySlip(
             node,
@@ -291,6 +294,8 @@ def _iterate_idle_functions(
     """Yields calls whose arguments are the other way round, and extremes in the order of texts."""
     first = node.this.unnest() if isinstance(node.this, exp.Expression) else None
     if isinstance(node, exp.Coalesce | exp.Nullif) and isinstance(first, exp.Literal):
+        if not any(one.find(exp.Column) for one in (node.expression, *node.expressions) if one):
+            return  # a macro has put constants in
         yield QuerySlip(
             node,
             "begins with a constant, so the other values do not count",
