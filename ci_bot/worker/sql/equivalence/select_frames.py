@@ -81,6 +81,10 @@ class FromItem:
             return make_leaf("all of", self.read_target)
         return SourceColumn(self.source, "*")
 
+    def find_all_named(self) -> Term:
+        """Returns all columns together, with their names: a struct of them keeps these."""
+        return TermOperation(f"columns:{','.join(self.names)}", (self.find_all(),))
+
 
 class QueryRead(NamedTuple):
     """A query in FROM or WITH, with the names that it can use.
@@ -168,7 +172,7 @@ class SelectFrame:
         candidates = [item.find_column(name) for item in (*listed, *open_ones)]
         is_sure = len(open_ones) == 1 and not listed and self.outer is None
         if not listed:
-            rows = [item.find_all() for item in self.items.values() if name in item.known_as]
+            rows = [item.find_all_named() for item in self.items.values() if name in item.known_as]
             candidates += rows[:1]
             if self.outer is not None:
                 around, is_sure = self.outer.resolve_unqualified(name)

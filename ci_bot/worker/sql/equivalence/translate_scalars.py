@@ -142,7 +142,7 @@ class ScalarTranslator:
             self.host.add_gap(_STAR_WITHIN)
             item = self.frame.find_item(".".join(parts[:-1]))
             if isinstance(node.this, exp.Star) and item is not None:
-                return item.find_all()
+                return item.find_all_named()
             parts = parts[:-1] if isinstance(node.this, exp.Star) else parts
         found, place = self.frame.resolve_qualified(parts)
         if found is None and len(parts) > 1 and parts[0] not in self._bound:
@@ -159,7 +159,7 @@ class ScalarTranslator:
 
     def _translate_star(self, node: exp.Expr) -> Term:
         self.host.add_gap(_STAR_WITHIN)
-        everything = [item.find_all() for item in self.frame.iterate_visible()]
+        everything = [item.find_all_named() for item in self.frame.iterate_visible()]
         return TermOperation("star", (self._translate_generic(node), *everything))
 
     def _refuse_table(self, node: exp.Expr) -> Term:

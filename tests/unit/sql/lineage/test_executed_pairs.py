@@ -55,3 +55,21 @@ def test_impact__allows_what_running_the_pair_shows(pair: QueryPair) -> None:
         assert find_unexplained(found.example, list_parts(pair)) == set()
     else:
         assert list_parts(pair) != []
+
+
+def test_impact__has_a_change_for_each_pair_that_differs() -> None:
+    pairs = [pair for pair in load_pairs() if pair.expected == "differs"]
+
+    assert [pair.name for pair in pairs if not list_parts(pair)] == []
+
+
+@pytest.mark.parametrize("columns", ["*", "q.*"])
+def test_impact__sees_the_names_that_a_struct_of_all_columns_keeps(columns: str) -> None:
+    (table,) = load_pairs()[0].tables[:1]
+    column = next(iter(table.types))
+    base, head = (
+        f"SELECT TO_JSON(STRUCT({columns})) AS v FROM (SELECT {column} AS {name} FROM {table.name}) AS q"
+        for name in ("x", "y")
+    )
+
+    assert [p.column for p in list_parts(QueryPair("s", base, head, "differs", (table,)))] == ["v"]
