@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
+from ci_bot.worker.rules.models.conversion_slips import iterate_conversion_slips
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.models.mixed_types import MixedTypes, ModelValueTypes
 from ci_bot.worker.rules.models.query_slips import iterate_slips, read_constant_number_or_day
@@ -190,9 +191,11 @@ class ImprobableExpression(ModelRule):
             found.update(_iterate_uncovered_nulls(select, query))
         by_table, queries = self.project.by_table, self.project.queries
         types = ModelValueTypes(by_table, queries)
+        origins = ValueOrigins(by_table, queries)
         for node, what, clears in chain(
             iterate_slips(model, query, by_table, types),
-            iterate_value_slips(query.root, ValueOrigins(by_table, queries), types),
+            iterate_value_slips(query.root, origins, types),
+            iterate_conversion_slips(model, query, self.project, origins, types),
             iterate_row_slips(model, query, self.project),
         ):
             found.update([_make_finding(node, query, what, clears)])

@@ -49,6 +49,9 @@ _SINCE = frozenset({"since", "after", "from"})
 # What the day of the run ends, and what it begins.
 _PAST = frozenset({"since", "age", "old", "ago", "tenure"})
 _FUTURE = frozenset({"until", "till", "remaining"})
+# What is left of pluses and minuses, and what is the same without signs.
+_NET = frozenset({"net", "balance"})
+_SIZES = frozenset({"abs", "absolute", "gross", "turnover", "volume"})
 _SHORTEST = 4
 _DURATIONS = (exp.DateDiff, exp.TimestampDiff, exp.DatetimeDiff, exp.MonthsBetween)
 _UNITS = frozenset({"SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR"})
@@ -77,6 +80,7 @@ class MisnamedColumn(ModelRule):
                     or _describe_negative_days(name, item)
                     or _describe_other_unit(name, item)
                     or _describe_other_place(name, item)
+                    or _describe_lost_signs(name, item)
                 )
                 if why is not None:
                     found[name] = why
@@ -215,6 +219,28 @@ def _describe_other_place(name: str, item: exp.Expr) -> tuple[str, str] | None:
     return (
         "is called the first one and is the second: Spark counts the elements in brackets from 0",
         "it is [0], or ELEMENT_AT(..., 1)",
+    )
+
+
+def _describe_lost_signs(name: str, item: exp.Expr) -> tuple[str, str] | None:
+    """Describes a sum of sizes that is called a net amount."""
+    words = split_column_name_into_words(name)
+    node = _find_plain_value(item)
+    while isinstance(node, exp.Round | exp.Coalesce):
+        node = _find_plain_value(node.this)
+    added = _find_plain_value(node.this) if isinstance(node, exp.Sum) else None
+    if not isinstance(added, exp.Abs) or _NET.isdisjoint(words) or not _SIZES.isdisjoint(words):
+        return None
+    read = {
+        word
+        for column in added.find_all(exp.Column)
+        for word in split_column_name_into_words(column.name)
+    }
+    if not _NET.isdisjoint(read):
+        return None
+    return (
+        "is called a net amount and adds up sizes: ABS makes what is taken away a plus",
+        "SUM reads the amounts with their signs, or the column has another name",
     )
 
 

@@ -169,6 +169,7 @@ _PASSING = (
 _JOINING = (exp.Add, exp.Sub, exp.Mul)
 # 100 cents are one unit of most currencies; some have 1,000.
 _CENTS = frozenset({"100", "1000"})
+_CENT_DIGITS = 2
 _WHOLE = frozenset(exp.DataType.INTEGER_TYPES)
 _FRACTIONS = (
     "a binary fraction, in which 0.10 has no exact value: sums differ by cents and by the order of "
@@ -262,6 +263,9 @@ class ImpreciseMoney(ModelRule):
             return None if exact else _FRACTIONS
         if is_decimal(kind) and not kind.expressions:
             return "a DECIMAL(10, 0), which is Spark's default: cents are rounded away"
+        is_rounded = is_decimal(kind) and _count_decimals(kind) < _CENT_DIGITS
+        if is_rounded and isinstance(inner, exp.Column) and _count_decimals(source) >= _CENT_DIGITS:
+            return f"a {kind.sql(dialect='spark')}: cents are rounded away"
         if kind.this in _WHOLE and isinstance(inner, exp.Column) and _has_cents(source):
             return "a whole number: cents are cut off"
         return self._find_loss(select, inner, depth) if not is_decimal(kind) else None
@@ -287,8 +291,13 @@ def is_money_name(name: str) -> bool:
 def _has_cents(kind: exp.DataType | None) -> bool:
     if is_float(kind):
         return True
+    return _count_decimals(kind) > 0
+
+
+def _count_decimals(kind: exp.DataType | None) -> int:
+    """Counts the digits behind the point of a DECIMAL; 0 for any other type."""
     digits = kind.expressions if kind is not None and is_decimal(kind) else []
-    return len(digits) > 1 and digits[1].name != "0"
+    return int(digits[1].name) if len(digits) > 1 and digits[1].name.isdigit() else 0
 
 
 # The fault, and the condition that clears it.
@@ -328,7 +337,7 @@ class MixedTypes:
             Each expression with the fault, and the condition that clears it.
         """
         for select in root.selects:
-            for node in select.find_all(*_COMPARISONS, exp.In, exp.Between):
+            for node in select.find_all(*_COMPARISONS, exp.In, exp.Between, exp.Is):
                 why = self._describe_comparison(select, node)
                 if why is not None:
                     yield node, why
@@ -338,11 +347,16 @@ class MixedTypes:
     def _describe_comparison(self, select: ScopedSelect, node: exp.Expr) -> _Why | None:
         if isinstance(node, exp.In):
             return self._describe_list(select, node)
+        if isinstance(node, exp.Is):
+            is_flag = isinstance(node.expression, exp.Boolean)
+            return _describe_text_flag(self._find_family(select, node.this)) if is_flag else None
         left = self._find_family(select, node.this)
         if isinstance(node, exp.Between):
             return _describe_unreadable(left, list(node.iter_expressions())[1:])
         right = self._find_family(select, node.expression)
         for family, other in ((left, node.expression), (right, node.this)):
+            if isinstance(other.unnest(), exp.Boolean):
+                return _describe_text_flag(family)
             if isinstance(other.unnest(), exp.Literal):
                 return _describe_unreadable(family, [other])
         return _describe_compared_types(
@@ -353,7 +367,10 @@ class MixedTypes:
         left = self._find_family(select, node.this)
         query = node.args.get("query")
         if query is None:
-            return _describe_unreadable(left, node.expressions)
+            has_flag = any(isinstance(one, exp.Boolean) for one in node.expressions)
+            return (_describe_text_flag(left) if has_flag else None) or _describe_unreadable(
+                left, node.expressions
+            )
         rights = [
             self._find_family(branch, item)
             for branch in select.find_nested(query).branches
@@ -403,6 +420,17 @@ def _describe_compared_types(
         f"compares {_WORDS[left]} with {_WORDS[right]}: Spark casts one of them in silence, so "
         "'007' may meet 7, and what it cannot read meets nothing or stops the run",
         _CASTS_ON_PURPOSE,
+    )
+
+
+def _describe_text_flag(family: str | None) -> _Why | None:
+    """Describes a text that is compared with TRUE or FALSE."""
+    if family != "text":
+        return None
+    return (
+        "compares a text with TRUE or FALSE: Spark reads 'true', 'yes', '1' and their like, and "
+        "any other text meets neither of them or stops the run",
+        "the text is compared with the texts that mean yes",
     )
 
 
