@@ -88,6 +88,7 @@ def test_time__of_a_number_in_another_unit(value: str, expected: list[str]) -> N
         ("FLOOR(v.clicks / v.opens) * 100 AS bonus", []),
         ("CAST(v.clicks / v.opens AS INT) AS share_price", []),
         ("CAST(v.event_ms / 1000 AS INT) AS click_pct", []),
+        ("CAST(SUM(v.opens) / COUNT(*) AS INT) AS average_percent", []),
         ("CAST(SUM(v.click_pct) / COUNT(*) AS INT) AS click_pct", []),
     ],
 )
@@ -126,6 +127,8 @@ def test_cents__that_are_cut_from_a_binary_fraction(item: str, expected: list[st
         ("CAST(b.amount AS DECIMAL(9, 2)) AS amount", []),
         ("CAST(SUM(b.amount) AS DECIMAL(18, 0)) AS amount", []),
         ("CAST(b.amount AS DECIMAL(12, 0)) AS whole_units", []),
+        ("CAST(b.amount AS DECIMAL(12, 0)) AS amount_jpy", []),
+        ("SUM(CAST(b.amount AS DOUBLE)) AS amount_jpy", ["high"]),
         ("CAST(b.score AS DECIMAL(12, 0)) AS score", []),
     ],
 )

@@ -46,6 +46,8 @@ _PERCENTAGES = _PARTS_OF_ONE | {
     "churn", "retention",
 }  # fmt: skip
 _FIRST_WORDS = frozenset({"pct", "percent", "percentage"})
+# An average of percentages is a sum of them by a count, and no share.
+_AVERAGES = frozenset({"avg", "average", "mean"})
 _QUOTIENTS = (exp.Mul, exp.Div, exp.IntDiv)
 # A text made of a name's parts, through what keeps a NULL.
 _KEEPING_NULL = (
@@ -123,7 +125,8 @@ def _iterate_lost_shares(
 ) -> Iterator[QuerySlip]:
     """Yields shares that are cut to whole numbers, and so to 0, before they are percentages."""
     words = split_column_name_into_words(name)
-    if words[-1] not in _PERCENTAGES and words[0] not in _FIRST_WORDS:
+    is_named = words[-1] in _PERCENTAGES or words[0] in _FIRST_WORDS
+    if not is_named or not _AVERAGES.isdisjoint(words):
         return
     is_share = words[-1] in _PARTS_OF_ONE or words[0] in _FIRST_WORDS
     for node in _iterate_alternatives(value):
@@ -135,8 +138,8 @@ def _iterate_lost_shares(
         if quotient is not None and _is_whole_quotient(quotient.unnest()):
             yield QuerySlip(
                 node,
-                f"is 0 for each share below 1: `{name}` is cut to a whole number before it is "
-                "multiplied or shown",
+                f"makes `{name}` a whole number before it is multiplied or shown, and each share "
+                "below 1 is 0 or 1 then",
                 "the division keeps its fraction, by / instead of DIV, and ROUND comes last",
             )
 

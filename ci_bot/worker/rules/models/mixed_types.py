@@ -170,6 +170,8 @@ _JOINING = (exp.Add, exp.Sub, exp.Mul)
 # 100 cents are one unit of most currencies; some have 1,000.
 _CENTS = frozenset({"100", "1000"})
 _CENT_DIGITS = 2
+# Currencies whose smallest amount is one unit.
+_WITHOUT_CENTS = re.compile(r"(?:^|_)(?:jpy|krw|vnd|clp|isk)(?:_|$)", re.IGNORECASE)
 _WHOLE = frozenset(exp.DataType.INTEGER_TYPES)
 _FRACTIONS = (
     "a binary fraction, in which 0.10 has no exact value: sums differ by cents and by the order of "
@@ -222,7 +224,8 @@ class ImpreciseMoney(ModelRule):
             if source is not None and source != declared:
                 # SQLMesh casts the column to the declared type.
                 item = exp.Cast(this=item, to=declared)
-        return self._find_loss(select, item, 0)
+        loss = self._find_loss(select, item, 0)
+        return None if loss != _FRACTIONS and _WITHOUT_CENTS.search(name) else loss
 
     def _find_loss(self, select: ScopedSelect, node: exp.Expr, depth: int) -> str | None:
         """Describes how the query itself makes an amount less exact; None if it does not."""
