@@ -5,7 +5,7 @@
   const WIDE = 220;
   const LANE = 9;
 
-  /** Where a moment stands on the axis, in units of the strip. */
+  /** The place of a moment on the axis, in units of the strip. */
   const at = (moment, [from, to]) =>
     from === null || to <= from ? 0 : (WIDE * (Math.min(Math.max(moment, from), to) - from)) / (to - from);
 
@@ -35,7 +35,7 @@
     const view = [strip.pr, strip.prod].every((b) => !b || b[0] === "recreate_view");
     if (view) return el("span", { class: "faint" }, "view, replaced in a moment");
     const parts = [0, 1, 2].map((lane) => piece(lane, 0, WIDE, "s-track"));
-    // A table that is built whole holds one result, whatever interval stands beside it.
+    // A table that is built whole holds one result, for any interval beside it.
     const ranged = [strip.pr, strip.prod].some((b) => b && b[0] === "incremental");
     for (const [start, end] of strip.held)
       parts.push(piece(0, ranged ? at(start, axis) : 0, ranged ? at(end, axis) : WIDE, "s-held"));

@@ -120,7 +120,7 @@
       const [width, height] = size();
       return Math.min(width / wide, height / tall, 1);
     };
-    // It works on what stands in the page, so it begins with the first size.
+    // It works on the page itself, so it begins with the first size.
     let mover = null;
     const begin = () =>
       (mover = Panzoom(world, {

@@ -26,7 +26,7 @@ const Page = {};
     return made;
   };
 
-  /** `text` with what stands between backticks as code. */
+  /** `text` with the text between backticks as code. */
   Page.prose = (text) => {
     const made = document.createDocumentFragment();
     String(text ?? "").split(/`([^`]+)`/).forEach((piece, number) => {

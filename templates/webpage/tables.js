@@ -71,7 +71,7 @@
       model === null ? "" : el("a", { href: `#${Page.anchor("diff", model)}` }, "diff"),
   };
 
-  // What a cell is sorted by; undefined stands below all others.
+  // What a cell is sorted by; undefined is below all others.
   const weight = {
     text: (value) => value || undefined,
     found: ([text]) => text || undefined,

@@ -69,7 +69,10 @@ def test_probe__says_what_was_built_and_what_the_whole_will_cost(
 def test_probe__of_nothing_says_that_nothing_was_built() -> None:
     code, _, text = published(document(models=[], reason_code="nothing_to_probe", cost=None))
     assert code == 0
-    assert "Nothing was built: no model of this plan has a batch that tells of the others." in text
+    assert (
+        "Nothing was built: no model of this plan has a batch that says something about the others."
+        in text
+    )
     assert "The newest batch" not in text
     assert "Not probed:" in text
 
