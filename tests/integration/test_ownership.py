@@ -198,7 +198,7 @@ def test_environment__whose_views_would_lie_among_prods__is_not_built(
 
     assert isinstance(refused, Failure)
     assert (refused.reason_code, refused.exit_code) == ("would_write_prod", 3)
-    assert "where prod's are: shop__pr_9.notes" in refused.message
+    assert "in the place of prod's: shop__pr_9.notes" in refused.message
     assert "environment-prefix" in (refused.hint or "")
     assert not any(line.startswith("spark") for line in jvm.progress)
 
