@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "ci_bot").rglob("*.py"))
 LONGEST_LINE = 100
+MOST_LINES = 500
 Find = Callable[[str], Iterator[str]]
 LITERALS = ast.Tuple | ast.List | ast.Set
 
@@ -75,3 +76,9 @@ def test_construct__is_found(find: Find, source: str, found: list[str]) -> None:
 def test_code__has_none_of_them(find: Find) -> None:
     found = {str(file.relative_to(ROOT)): list(find(read_source(file))) for file in SOURCES}
     assert {file: parts for file, parts in found.items() if parts} == {}
+
+
+def test_modules__have_at_most_five_hundred_lines() -> None:
+    lengths = {file: len(read_source(file).splitlines()) for file in SOURCES}
+
+    assert [file.name for file, lines in lengths.items() if lines > MOST_LINES] == []

@@ -1,9 +1,7 @@
 """One SELECT in normal form: sources, conditions, groups, results.
 
-Inner joins are sources side by side, with their conditions among the others, because a cross
-product with a filter gives the same rows. Outer, semi and anti joins and lateral views depend on
-these sources, and keep their own conditions. So the necessary order is known: if the condition of a
-LEFT JOIN needs another one, it names it.
+Inner joins are sources side by side, because a cross product with a filter gives the same rows.
+Outer, semi and anti joins and lateral views depend on these, and keep their own conditions.
 """
 
 from __future__ import annotations
@@ -13,9 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal, Protocol
 
-# A term has everything that its expression has, but for aliases, parentheses and the order of
-# operands where that order means nothing. Its leaves are columns of occurrences of sources.
-# Two terms with one key are one value.
+# Two terms with one key are one value: all of their expressions is the same, except aliases,
+# parentheses and an order without a meaning. Leaves are columns of occurrences of sources.
 TermKey = int
 
 
@@ -403,8 +400,7 @@ class WrittenResults:
     """The results of a SELECT as they are written.
 
     Attributes:
-        columns: names in lower case, with their terms, by place. A column without a name is called
-            by a line break and its place.
+        columns: names in lower case, or a line break and the place, with their terms, by place.
         stars: the stars; some of their columns may not be listed.
         more: other terms that decide about the result in a way that is not understood.
         is_mixed: any column may depend on everything that is read.

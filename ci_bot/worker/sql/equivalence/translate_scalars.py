@@ -76,16 +76,12 @@ class ScalarTranslator:
         replaced = replace_expression(node, on_spark=self.host.on_spark)
         if replaced is not None:
             return self.translate_scalar(replaced)
-        kind = type(node)
-        special = _SPECIAL.get(kind)
+        special, comparison = _SPECIAL.get(type(node)), _COMPARISONS.get(type(node))
         if special is not None:
             return special(self, node)
-        if kind in _COMPARISONS:
-            return self._compare(
-                _COMPARISONS[kind],
-                self.translate_scalar(node.this),
-                self.translate_scalar(node.expression),
-            )
+        if comparison is not None:
+            sides = self.translate_scalar(node.this), self.translate_scalar(node.expression)
+            return self._compare(comparison, *sides)
         if isinstance(node, exp.Query):
             return self._translate_query_value(node)
         if not spark_sql.is_known(node):
