@@ -504,3 +504,8 @@ def test_full_model__that_reads_a_growing_table_often(
         more=f", cron '{cron}'",
     )  # fmt: skip
     assert found == expected
+
+
+def test_comparison__with_the_value_of_a_variable__is_quiet() -> None:
+    query = UNITS.format("u.component = @what")
+    assert list_severities(IMPROBABLE, f"@DEF(what, 'plasma'); {query}") == []

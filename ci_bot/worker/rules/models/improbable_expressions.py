@@ -194,7 +194,7 @@ class ImprobableExpression(ModelRule):
         origins = ValueOrigins(by_table, queries)
         for node, what, clears in chain(
             iterate_slips(model, query, by_table, types),
-            iterate_value_slips(query.root, origins, types),
+            iterate_value_slips(query, origins, types),
             iterate_conversion_slips(model, query, self.project, origins, types),
             iterate_row_slips(model, query, self.project),
         ):

@@ -13,7 +13,7 @@ from ci_bot.worker.rules.models.declared_keys import split_column_name_into_word
 from ci_bot.worker.rules.models.mixed_types import ModelValueTypes
 from ci_bot.worker.rules.models.query_slips import QuerySlip, read_constant_number_or_day
 from ci_bot.worker.rules.models.value_origins import ValueOrigins
-from ci_bot.worker.sql import ScopedQuery, ScopedSelect
+from ci_bot.worker.sql import ModelQuery, ScopedSelect
 
 _COMPARING = (exp.EQ, exp.NEQ, exp.In, exp.Case)
 _PREDICATES = (
@@ -46,12 +46,15 @@ _MEASURES = frozenset({
 
 
 def iterate_value_slips(
-    root: ScopedQuery, origins: ValueOrigins, types: ModelValueTypes
+    query: ModelQuery, origins: ValueOrigins, types: ModelValueTypes
 ) -> Iterator[QuerySlip]:
     """Yields comparisons that hold for no row, and totals over values that fill a gap."""
-    for select in root.selects:
+    written = None
+    if query.written is not None:
+        written = frozenset(one.name for one in query.written.find_all(exp.Literal))
+    for select in query.root.selects:
         for node in select.find_all(*_COMPARING):
-            yield from _iterate_impossible_values(select, node, origins)
+            yield from _iterate_impossible_values(select, node, origins, written)
         for node in select.find_all(*_SPANS, exp.Sub):
             yield from _iterate_filled_days(select, node, origins)
         for node in select.find_all(exp.Avg, exp.Min, exp.Count):
@@ -69,10 +72,17 @@ def iterate_value_slips(
 
 
 def _iterate_impossible_values(
-    select: ScopedSelect, node: exp.Expr, origins: ValueOrigins
+    select: ScopedSelect, node: exp.Expr, origins: ValueOrigins, written: frozenset[str] | None
 ) -> Iterator[QuerySlip]:
-    """Yields comparisons with constants that the other side never is."""
+    """Yields comparisons with constants that the other side never is.
+
+    Args:
+        written: the constants of the file, if it can be read. Any other one is of a variable, for
+            example in a model of each site, which may have no rows yet.
+    """
     for side, value in _iterate_compared(node):
+        if written is not None and value.name not in written:
+            continue
         if value.is_string:
             known = origins.find_texts(select, side) if not isinstance(side, exp.Literal) else None
             if known is None or known.includes_text(value.name):
