@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 from sqlglot import exp
@@ -37,6 +37,34 @@ _TWO = 2
 _JOINED = ("and", "or")
 
 _STRUCTURES = (exp.DataType.Type.STRUCT, exp.DataType.Type.OBJECT, exp.DataType.Type.VARIANT)
+
+
+def replace_terms(block: QueryBlock, replace: Callable[[Term], Term | None]) -> None:
+    """Replaces terms in the clauses of a block that are computed for its rows or groups.
+
+    Args:
+        replace: Returns the new term, or the term itself if nothing in it may change; None to try
+            its parts.
+    """
+
+    def rebuild_term(term: Term) -> Term:
+        replaced = replace(term)
+        if replaced is not None or not isinstance(term, TermOperation):
+            return term if replaced is None else replaced
+        parts = tuple(map(rebuild_term, term.parts))
+        if all(one is other for one, other in zip(parts, term.parts, strict=True)):
+            return term
+        return TermOperation(
+            term.op, parts, term.order, ordered=term.ordered, windowed=term.windowed
+        )
+
+    block.part.where = [*map(rebuild_term, block.part.where)]
+    block.outputs = {name: rebuild_term(term) for name, term in block.outputs.items()}
+    block.having = [*map(rebuild_term, block.having)]
+    block.order = [*map(rebuild_term, block.order)]
+    block.qualify = [*map(rebuild_term, block.qualify)]
+    if block.distinct is not None:
+        block.distinct = [*map(rebuild_term, block.distinct)]
 
 
 def combine_branches(

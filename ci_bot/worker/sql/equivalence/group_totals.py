@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ci_bot.worker.sql.equivalence.block_rewrites import replace_terms
 from ci_bot.worker.sql.equivalence.blocks import (
     QueryBlock,
     QuerySource,
@@ -27,24 +28,12 @@ def settle_group_totals(block: QueryBlock) -> None:
         (one.source, one.name) for one in group.keys if isinstance(one, SourceColumn) and one.kind
     }
 
-    def settle(term: Term) -> Term:
+    def replace_total(term: Term) -> Term | None:
         if not isinstance(term, TermOperation) or not (term.aggregated or term.windowed):
             return term
-        if term.aggregate:
-            return _settle_total(term, keys)
-        parts = tuple(settle(part) for part in term.parts)
-        if all(one is other for one, other in zip(parts, term.parts, strict=True)):
-            return term
-        return TermOperation(
-            term.op, parts, term.order, ordered=term.ordered, windowed=term.windowed
-        )
+        return _settle_total(term, keys) if term.aggregate else None
 
-    block.outputs = {name: settle(term) for name, term in block.outputs.items()}
-    block.having = [settle(term) for term in block.having]
-    block.qualify = [settle(term) for term in block.qualify]
-    block.order = [settle(term) for term in block.order]
-    if block.distinct is not None:
-        block.distinct = [settle(term) for term in block.distinct]
+    replace_terms(block, replace_total)
 
 
 def _settle_total(total: TermOperation, keys: set[tuple[QuerySource, str]]) -> Term:

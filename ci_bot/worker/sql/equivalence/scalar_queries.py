@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ci_bot.worker.sql.equivalence.block_rewrites import replace_terms
 from ci_bot.worker.sql.equivalence.blocks import (
     DependentSource,
     DerivedTable,
@@ -33,28 +34,16 @@ def join_scalar_queries(block: QueryBlock) -> None:
     """Reads totals in subqueries of a block's results and conditions as joins."""
     if block.group is not None or block.generators:
         return
-    made: dict[int, Term] = {}
+    joined: dict[TermOperation, Term] = {}  # two clauses can have one term
 
-    def read(term: Term) -> Term:
-        if not isinstance(term, TermOperation):
-            return term
-        if term.op == "value of" and isinstance(term.parts[0], NestedQuery):
-            if id(term) not in made:
-                made[id(term)] = _join_total(block.part, term)
-            return made[id(term)]
-        parts = tuple(map(read, term.parts))
-        if all(one is other for one, other in zip(parts, term.parts, strict=True)):
-            return term
-        return TermOperation(
-            term.op, parts, term.order, ordered=term.ordered, windowed=term.windowed
-        )
+    def replace_scalar_query(term: Term) -> Term | None:
+        if not isinstance(term, TermOperation) or term.op != "value of":
+            return None
+        if term not in joined:
+            joined[term] = _join_total(block.part, term)
+        return joined[term]
 
-    block.part.where = [read(term) for term in block.part.where]
-    block.outputs = {name: read(term) for name, term in block.outputs.items()}
-    block.order = [read(term) for term in block.order]
-    block.qualify = [read(term) for term in block.qualify]
-    if block.distinct is not None:
-        block.distinct = [read(term) for term in block.distinct]
+    replace_terms(block, replace_scalar_query)
 
 
 def _join_total(part: SourcePart, value: TermOperation) -> Term:

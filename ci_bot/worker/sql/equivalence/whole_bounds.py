@@ -47,9 +47,10 @@ def _make_next_day(constant: Term) -> Term | None:
     text, *rest = constant.parts
     written = text.op.removeprefix("string:") if isinstance(text, TermOperation) else ""
     try:
-        following = date.fromisoformat(written) + timedelta(days=1)
+        day = date.fromisoformat(written)
+        following = day + timedelta(days=1)
     except (ValueError, OverflowError):
         return None
-    if date.fromisoformat(written).isoformat() != written:
+    if day.isoformat() != written:
         return None
     return TermOperation(constant.op, (make_leaf("string", following.isoformat()), *rest))
