@@ -159,7 +159,7 @@ def waiting() -> EarlyWorker:
 def test_take__the_worker_of_this_launch(waiting: EarlyWorker, tmp_path: Path) -> None:
     assert take_early_worker(make_launch(tmp_path)) is waiting
     assert waiting.process.poll() is None
-    waiting.end()
+    waiting.end_unused()
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_workflow__starts_the_worker_that_its_review_needs(tmp_path: Path, caged
     cancel.close()
     assert found is not None
     assert not any("s" * 36 in value for value in found.variables.values())
-    found.end()
+    found.end_unused()
 
 
 @pytest.mark.parametrize("closed", [0, 1, 2])

@@ -122,8 +122,7 @@ def _show_probe(
         else reports.notices.render_probed_comment(document, limit, context)
     )
     if form == "terminal":
-        screen = reports.make_screen(machine)
-        text = reports.render_plain(text, colour=screen.colour, width=screen.width)
+        text = _render_at_terminal(machine, text)
     print(text, file=machine.out, flush=True)
     return (
         EXIT_FAILED
@@ -222,6 +221,12 @@ def _render_document(
     return reports.render_terminal_text(document, context, colour=screen.colour, width=screen.width)
 
 
+def _render_at_terminal(machine: Machine, markdown: str) -> str:
+    """Renders a comment of our own as the machine's terminal shows it."""
+    screen = reports.make_screen(machine)
+    return reports.render_plain(markdown, colour=screen.colour, width=screen.width)
+
+
 def write_documents_on_laptop(
     machine: Machine,
     name: str,
@@ -295,9 +300,7 @@ def sweep_on_laptop(
         summary = reports.render_sweep_markdown(
             report, make_laptop_context(machine, client, environment="")
         )
-    screen = reports.make_screen(machine)
-    text = reports.render_plain(summary, colour=screen.colour, width=screen.width)
-    print(text, file=machine.out, flush=True)
+    print(_render_at_terminal(machine, summary), file=machine.out, flush=True)
     return cleanup.choose_exit_code_of_worker_sweep(swept)
 
 
@@ -348,14 +351,11 @@ def estimate_on_laptop(
         if isinstance(document, Failure):
             raise make_error_of_worker_failure(document)
         context = make_laptop_context(machine, client, document.environment)
-    screen = reports.make_screen(machine)
     text = (
         document.to_json(indent=2)
         if form == "json"
-        else reports.render_plain(
-            reports.notices.render_estimated_comment(document, limit, context),
-            colour=screen.colour,
-            width=screen.width,
+        else _render_at_terminal(
+            machine, reports.notices.render_estimated_comment(document, limit, context)
         )
     )
     print(text, file=machine.out, flush=True)

@@ -101,8 +101,8 @@ class EarlyWorker:
         for number in (self.line, self.gate, self.log_writer):
             os.close(number)
 
-    def end(self) -> None:
-        """Ends it unused; returns when it is gone."""
+    def end_unused(self) -> None:
+        """Ends it; returns when it is gone."""
         self.process.kill()
         self.process.wait()
         for number in (self.line, self.gate, self.log, self.log_writer, self.progress, self.trace):
@@ -247,7 +247,7 @@ def take_early_worker(launch: SandboxLaunch) -> EarlyWorker | None:
     """Returns the worker that waits, if it fits; else ends it."""
     found = _waiting.pop() if _waiting else None
     if found is not None and not found.is_fit_for(launch):
-        found.end()
+        found.end_unused()
         return None
     return found
 
@@ -255,7 +255,7 @@ def take_early_worker(launch: SandboxLaunch) -> EarlyWorker | None:
 def end_early_worker() -> None:
     """Ends the worker that waits, if there is one."""
     while _waiting:
-        _waiting.pop().end()
+        _waiting.pop().end_unused()
 
 
 _LAPTOP_ACTIVITIES: Mapping[str, EarlyActivity] = {

@@ -123,10 +123,7 @@ def _limit_reserve_to_half(wanted: int, free: int) -> int:
 
 DEFAULT_PREFIXES = ("SQLMESH_", "SPARK_", "PYSPARK_", "JAVA_", "HADOOP_")
 # The bot sets them. In `worker-env` they would have no effect, so they are refused.
-_OURS = frozenset({
-    "PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONUTF8", "NO_COLOR", "TERM", "COLUMNS",
-    "SQLMESH__DISABLE_ANONYMIZED_ANALYTICS",
-})  # fmt: skip
+_OURS = frozenset({*fix_worker_variables(None), "HOME", "TMPDIR"})
 _ENTRY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\*?")
 _SHORTEST_SECRET = 8
 
