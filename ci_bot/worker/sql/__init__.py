@@ -109,6 +109,8 @@ if TYPE_CHECKING:
         table_name,
     )
     from ci_bot.worker.sql.spark_sql import (
+        enter_casts,
+        enter_expression,
         find_only_frame,
         is_spark_dialect,
         read_as_spark,
@@ -210,6 +212,13 @@ __getattr__ = open_on_demand(
             "iterate_code_trees",
             "list_unused_edges",
         ],
-        "spark_sql": ["find_only_frame", "is_spark_dialect", "read_as_spark", "spell_frame"],
+        "spark_sql": [
+            "enter_casts",
+            "enter_expression",
+            "find_only_frame",
+            "is_spark_dialect",
+            "read_as_spark",
+            "spell_frame",
+        ],
     },
 )

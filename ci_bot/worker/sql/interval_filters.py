@@ -19,6 +19,7 @@ from sqlmesh.core import dialect as d
 from ci_bot.worker.sql.joins import RowParts
 from ci_bot.worker.sql.model_query import EPOCH, SENTINEL_END, SENTINEL_START, ModelQuery
 from ci_bot.worker.sql.selects import ScopedQuery, ScopedSelect
+from ci_bot.worker.sql.spark_sql import enter_expression
 
 MAX_DEPTH = 12
 _DATES = {
@@ -194,8 +195,7 @@ def read_day_macro(node: exp.Expr) -> str | None:
 
     A shifted date, such as `@end_ds - 1`, is no edge of the interval.
     """
-    while isinstance(node, exp.Cast | exp.TryCast | exp.Paren | exp.TsOrDsToDate | exp.Date):
-        node = node.this
+    node = enter_expression(node, exp.Cast, exp.TryCast, exp.Paren, exp.TsOrDsToDate, exp.Date)
     name = node.name.lower() if isinstance(node, d.MacroVar) else ""
     return name if name in {"start_ds", "end_ds", "start_date", "end_date"} else None
 

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from ci_bot.worker.sql.audit_promises import list_column_names, read_audit_promises
 from ci_bot.worker.sql.selects import ScopedQuery, ScopedSelect, table_name
+from ci_bot.worker.sql.spark_sql import enter_expression
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -108,9 +109,7 @@ def _read_default(node: exp.Expr, reason_of: Callable[[exp.Expr], str]) -> NullD
         return None
     values = [node.this, *node.expressions]
     constant = last = values.pop()
-    while isinstance(last, exp.Neg | exp.Cast | exp.Paren):
-        last = last.this
-    if not isinstance(last, exp.Literal):
+    if not isinstance(enter_expression(last, exp.Neg, exp.Cast, exp.Paren), exp.Literal):
         return None
     reasons = [reason_of(value) for value in values]
     if NEVER in reasons:
@@ -240,9 +239,7 @@ class _NullReasons:
 def _tests_null(select: ScopedSelect, table: str, name: str) -> bool:
     """Whether a SELECT tests a table's column for NULL, and no outer join adds that column."""
     for test in select.node.find_all(exp.Coalesce, exp.Is):
-        column = test.this
-        while isinstance(column, exp.Cast | exp.Trim | exp.Upper | exp.Lower | exp.Paren):
-            column = column.this
+        column = enter_expression(test.this, exp.Cast, exp.Trim, exp.Upper, exp.Lower, exp.Paren)
         is_test = isinstance(test, exp.Coalesce) or isinstance(test.expression, exp.Null)
         if is_test and isinstance(column, exp.Column) and column.name.lower() == name:
             source = select.find_table(column.table)
@@ -261,9 +258,7 @@ def list_filled_columns(condition: exp.Expr) -> Iterator[exp.Column]:
     else:
         is_telling = isinstance(test, _TESTS)
     for side in (test.this, test.args.get("expression")) if is_telling else ():
-        inner = side
-        while isinstance(inner, exp.Cast | exp.Paren):
-            inner = inner.this
+        inner = enter_expression(side, exp.Cast, exp.Paren) if side is not None else None
         if isinstance(inner, exp.Column):
             yield inner
 

@@ -82,15 +82,25 @@ _ONLY_FRAMES: dict[type, str] = {
 _FRAME = ("kind", "start", "start_side", "end", "end_side", "exclude")
 
 
+def enter_expression(node: exp.Expr, *kinds: type[exp.Expr]) -> exp.Expr:
+    """Returns what is inside wrappers of these kinds, such as casts and brackets."""
+    while isinstance(node, kinds) and isinstance(node.this, exp.Expression):
+        node = node.this
+    return node
+
+
+def enter_casts(node: exp.Expr) -> exp.Expr:
+    """Returns what is inside casts and brackets."""
+    return enter_expression(node, exp.Cast, exp.TryCast, exp.Paren)
+
+
 def find_only_frame(function: exp.Expr) -> str | None:
     """Returns the only frame that Spark accepts for a window function, spelled as by `spell_frame`.
 
     Empty if Spark accepts no frame, and None if it accepts any. Spark refuses the function with
     another frame.
     """
-    while isinstance(function, exp.IgnoreNulls | exp.RespectNulls):
-        function = function.this
-    return _ONLY_FRAMES.get(type(function))
+    return _ONLY_FRAMES.get(type(enter_expression(function, exp.IgnoreNulls, exp.RespectNulls)))
 
 
 def spell_frame(frame: exp.Expr) -> str:
@@ -404,8 +414,7 @@ def list_field_names(node: exp.Expr) -> tuple[str, ...]:
 
 
 def _read_field_name(part: exp.Expr) -> str:
-    while isinstance(part, exp.Paren | exp.Cast):
-        part = part.this
+    part = enter_expression(part, exp.Paren, exp.Cast)
     if isinstance(part, exp.PropertyEQ):
         return str(part.this.name)
     return str(part.output_name)

@@ -22,6 +22,7 @@ from ci_bot.worker.sql import (
     QueryMeaning,
     TermKey,
     describe_moved_positions,
+    enter_expression,
     find_interval_bounds,
     list_clause_keys,
     pair_clause_queries,
@@ -234,9 +235,7 @@ def _map_orders_of_query(query: ModelQuery) -> dict[tuple[str, frozenset[str]], 
     """Maps function and partition to the windows that pick rows, in written order."""
     found: dict[tuple[str, frozenset[str]], list[exp.Expr]] = {}
     for window in query.rendered_tree.find_all(exp.Window):
-        function = window.this
-        while isinstance(function, exp.IgnoreNulls | exp.RespectNulls):
-            function = function.this
+        function = enter_expression(window.this, exp.IgnoreNulls, exp.RespectNulls)
         if isinstance(function, _PICKING):
             parts = frozenset(map(render_expression_text, window.args.get("partition_by") or []))
             found.setdefault((render_expression_text(function), parts), []).append(window)

@@ -16,7 +16,13 @@ from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.models.mixed_types import ModelValueTypes, is_float, is_money_name
 from ci_bot.worker.rules.models.query_slips import QuerySlip, read_constant_number_or_day
 from ci_bot.worker.rules.models.value_origins import ValueOrigins
-from ci_bot.worker.sql import NEVER, ModelQuery, ScopedSelect, find_value_null_reason
+from ci_bot.worker.sql import (
+    NEVER,
+    ModelQuery,
+    ScopedSelect,
+    enter_expression,
+    find_value_null_reason,
+)
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -130,7 +136,7 @@ def _iterate_lost_shares(
         return
     is_share = words[-1] in _PARTS_OF_ONE or words[0] in _FIRST_WORDS
     for node in _iterate_alternatives(value):
-        quotient = _find_multiplied(node)
+        quotient = _find_multiplied(node, {_HUNDRED})
         if quotient is None and is_share:
             quotient = node
         elif isinstance(quotient, exp.Column) and not _names_share(quotient):
@@ -158,12 +164,12 @@ def _iterate_alternatives(value: exp.Expr) -> Iterator[exp.Expr]:
         yield value
 
 
-def _find_multiplied(node: exp.Expr) -> exp.Expr | None:
-    """Finds what is multiplied by 100."""
+def _find_multiplied(node: exp.Expr, factors: Collection[Decimal]) -> exp.Expr | None:
+    """Finds what is multiplied by one of these constants."""
     if not isinstance(node, exp.Mul):
         return None
     for side, other in ((node.this, node.expression), (node.expression, node.this)):
-        if read_constant_number_or_day(side) == _HUNDRED:
+        if read_constant_number_or_day(side) in factors:
             found: exp.Expr = other.unnest()
             return found
     return None
@@ -196,28 +202,21 @@ def _iterate_lost_cents(
     """Yields whole cents that are cut from a binary fraction."""
     if isinstance(node, exp.Cast) and node.to.this not in exp.DataType.INTEGER_TYPES:
         return
-    product = node.this.unnest()
-    if not isinstance(product, exp.Mul):
+    multiplied = _find_multiplied(node.this.unnest(), _CENTS)
+    if multiplied is None:
         return
-    for side, other in (
-        (product.this, product.expression),
-        (product.expression, product.this),
+    amount = enter_expression(multiplied, exp.Sum, exp.Paren)
+    column = amount.this if isinstance(amount, exp.Cast) else amount
+    if (
+        isinstance(column, exp.Column)
+        and is_money_name(column.name)
+        and is_float(types.find_type(select, amount))
     ):
-        amount = side.unnest()
-        while isinstance(amount, exp.Sum | exp.Paren):
-            amount = amount.this
-        column = amount.this if isinstance(amount, exp.Cast) else amount
-        if not isinstance(column, exp.Column) or not is_money_name(column.name):
-            continue
-        if read_constant_number_or_day(other) in _CENTS and is_float(
-            types.find_type(select, amount)
-        ):
-            yield QuerySlip(
-                node,
-                "cuts cents off: 19.99 * 100 is 1998.99... in a binary fraction, and 1998 then",
-                "ROUND is around the product, or the amount is a DECIMAL",
-            )
-            return
+        yield QuerySlip(
+            node,
+            "cuts cents off: 19.99 * 100 is 1998.99... in a binary fraction, and 1998 then",
+            "ROUND is around the product, or the amount is a DECIMAL",
+        )
 
 
 def _iterate_lost_texts(
@@ -227,9 +226,7 @@ def _iterate_lost_texts(
     is_key = name in keys
     if not is_key and split_column_name_into_words(name)[-1] not in _NAMING:
         return
-    text = value
-    while isinstance(text, _KEEPING_NULL):
-        text = text.this
+    text = enter_expression(value, *_KEEPING_NULL)
     if isinstance(text, exp.Concat) and not isinstance(text, exp.ConcatWs):
         parts = text.expressions
     elif isinstance(text, exp.DPipe):
@@ -258,9 +255,7 @@ def _find_missing_reason(select: ScopedSelect, part: exp.Expr, project: ProjectV
     reason = find_value_null_reason(select, part, project)
     if reason and reason != NEVER:
         return reason
-    value = part
-    while isinstance(value, _KEEPING_NULL):
-        value = value.this
+    value = enter_expression(part, *_KEEPING_NULL)
     if reason != NEVER and isinstance(value, exp.Column):
         words = split_column_name_into_words(value.name)
         return "not everybody has one" if "middle" in words else None

@@ -19,6 +19,7 @@ from ci_bot.worker.sql import (
     SENTINEL_NOW,
     ExpressionTree,
     ModelQuery,
+    enter_casts,
     find_clock_calls_in,
     find_random_calls_in,
     iterate_code_trees,
@@ -244,7 +245,7 @@ def _is_only_stamp(query: ModelQuery, calls: int, model: Model) -> bool:
         name
         for branch in query.scopes.branches
         for name, item in branch.results
-        if isinstance(_strip_cast(item), _CLOCK)
+        if isinstance(enter_casts(item), _CLOCK)
     ]
     return len(stamps) == calls and not any(
         _does_column_decide_rows(name, model) for name in stamps
@@ -331,12 +332,6 @@ def _is_condition_on_rows(node: exp.Expr) -> bool:
     while isinstance(above, exp.And | exp.Paren):
         above = above.parent
     return isinstance(above, exp.Where | exp.Having | exp.Qualify | exp.Join)
-
-
-def _strip_cast(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Cast | exp.TryCast | exp.Paren):
-        node = node.this
-    return node
 
 
 def _list_functions(calls: Sequence[str]) -> list[str]:

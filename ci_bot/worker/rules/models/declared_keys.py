@@ -17,6 +17,7 @@ from ci_bot.worker.sql import (
     ModelQuery,
     ScopedJoin,
     ScopedSelect,
+    enter_expression,
     list_column_names,
     plain_name,
     read_audit_promises,
@@ -257,11 +258,10 @@ def _map_key_to_source(branch: ScopedSelect, key: Iterable[str]) -> frozenset[st
     found: set[str] = set()
     for name in key:
         item = branch.find_result(name)
-        while isinstance(item, exp.Cast | exp.Paren):
-            item = item.this
-        if not isinstance(item, exp.Column):
+        value = enter_expression(item, exp.Cast, exp.Paren) if item is not None else None
+        if not isinstance(value, exp.Column):
             return frozenset()
-        found.add(item.name.lower())
+        found.add(value.name.lower())
     return frozenset(found)
 
 

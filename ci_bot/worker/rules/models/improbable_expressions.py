@@ -22,7 +22,13 @@ from ci_bot.worker.rules.models.row_slips import iterate_row_slips
 from ci_bot.worker.rules.models.value_origins import ValueOrigins
 from ci_bot.worker.rules.models.value_slips import iterate_value_slips
 from ci_bot.worker.rules.observation import RuleObservation
-from ci_bot.worker.sql import ModelQuery, ScopedSelect, list_filled_columns, name_query_part
+from ci_bot.worker.sql import (
+    ModelQuery,
+    ScopedSelect,
+    enter_expression,
+    list_filled_columns,
+    name_query_part,
+)
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -138,9 +144,7 @@ def _moves_from(node: exp.Expr, kinds: tuple[type[exp.Expr], ...], start: exp.Ex
 
 
 def _drop_day_casts(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Cast | exp.Paren | exp.TsOrDsToDate):
-        node = node.this
-    return node
+    return enter_expression(node, exp.Cast, exp.Paren, exp.TsOrDsToDate)
 
 
 def _describe_improbable_count(node: exp.Count) -> tuple[str, str] | None:
@@ -298,9 +302,7 @@ def _describe_comparison(node: exp.Expr) -> tuple[str, str] | None:
 
 
 def _describe_window(node: exp.Window) -> tuple[str, str] | None:
-    function = node.this
-    while isinstance(function, exp.IgnoreNulls | exp.RespectNulls):
-        function = function.this
+    function = enter_expression(node.this, exp.IgnoreNulls, exp.RespectNulls)
     unframed = node.args.get("order") is not None and node.args.get("spec") is None
     if isinstance(function, exp.LastValue) and unframed:
         return (

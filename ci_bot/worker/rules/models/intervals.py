@@ -15,6 +15,7 @@ from ci_bot.worker.sql import (
     ModelQuery,
     ScopedQuery,
     ScopedSelect,
+    enter_expression,
     find_interval_bounds,
     is_interval_predicate,
     list_column_names,
@@ -390,9 +391,7 @@ def _list_filtered_columns(select: ScopedSelect) -> set[str]:
 def _is_harmless_window(
     window: exp.Expr, select: ScopedSelect, times: set[str], ranks: frozenset[str]
 ) -> bool:
-    function = window.this
-    while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
-        function = function.this
+    function = enter_expression(window.this, exp.IgnoreNulls, exp.RespectNulls, exp.Filter)
     partition = window.args.get("partition_by") or []
     if any(name in times for item in partition for _, name in select.find_origins(item)):
         return True

@@ -26,6 +26,7 @@ from ci_bot.worker.sql import (
     UNKNOWN,
     ScopedJoin,
     ScopedSelect,
+    enter_expression,
     find_value_null_reason,
     name_query_part,
     read_audit_promises,
@@ -338,9 +339,9 @@ class UnorderedAggregate(ModelRule):
 
     def _is_one_value(self, node: exp.Expr, select: ScopedSelect) -> bool:
         """Whether a group has one value: it is a group key, or a group key determines it."""
-        value = node.this
-        while isinstance(value, exp.IgnoreNulls | exp.RespectNulls | exp.Cast | exp.Distinct):
-            value = value.this
+        value = enter_expression(
+            node.this, exp.IgnoreNulls, exp.RespectNulls, exp.Cast, exp.Distinct
+        )
         keys = select.list_group_keys()
         if value in keys or isinstance(value, exp.Literal):
             return True

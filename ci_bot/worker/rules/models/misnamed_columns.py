@@ -17,7 +17,7 @@ from ci_bot.worker.rules.models.declared_keys import make_singular, split_column
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.models.mixed_types import ModelValueTypes
 from ci_bot.worker.rules.observation import RuleObservation
-from ci_bot.worker.sql import ModelQuery, ScopedSelect
+from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_casts
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -98,7 +98,7 @@ class MisnamedColumn(ModelRule):
         A MIN is called the last one, a MAX is called the first one, or the "last" text is the one
         at the end of the alphabet. None if the name fits.
         """
-        node = _find_plain_value(item)
+        node = enter_casts(item)
         if not isinstance(node, exp.Min | exp.Max) or not isinstance(node.this, exp.Column):
             return None
         words = frozenset(split_column_name_into_words(name))
@@ -191,9 +191,9 @@ def _describe_negative_days(name: str, item: exp.Expr) -> tuple[str, str] | None
 
 def _describe_other_unit(name: str, item: exp.Expr) -> tuple[str, str] | None:
     """Describes days that are called hours, and the like."""
-    node = _find_plain_value(item)
+    node = enter_casts(item)
     while isinstance(node, exp.Avg | exp.Max | exp.Min):
-        node = _find_plain_value(node.this)
+        node = enter_casts(node.this)
     if not isinstance(node, _DURATIONS):
         return None
     unit = node.text("unit").upper() or ("MONTH" if isinstance(node, exp.MonthsBetween) else "DAY")
@@ -208,7 +208,7 @@ def _describe_other_unit(name: str, item: exp.Expr) -> tuple[str, str] | None:
 
 def _describe_other_place(name: str, item: exp.Expr) -> tuple[str, str] | None:
     """Describes the second element of an array that is called the first one."""
-    node = _find_plain_value(item)
+    node = enter_casts(item)
     is_second = (
         isinstance(node, exp.Bracket)
         and not node.args.get("offset")
@@ -225,10 +225,10 @@ def _describe_other_place(name: str, item: exp.Expr) -> tuple[str, str] | None:
 def _describe_lost_signs(name: str, item: exp.Expr) -> tuple[str, str] | None:
     """Describes a sum of sizes that is called a net amount."""
     words = split_column_name_into_words(name)
-    node = _find_plain_value(item)
+    node = enter_casts(item)
     while isinstance(node, exp.Round | exp.Coalesce):
-        node = _find_plain_value(node.this)
-    added = _find_plain_value(node.this) if isinstance(node, exp.Sum) else None
+        node = enter_casts(node.this)
+    added = enter_casts(node.this) if isinstance(node, exp.Sum) else None
     if not isinstance(added, exp.Abs) or _NET.isdisjoint(words) or not _SIZES.isdisjoint(words):
         return None
     read = {
@@ -246,9 +246,9 @@ def _describe_lost_signs(name: str, item: exp.Expr) -> tuple[str, str] | None:
 
 def _find_span(item: exp.Expr) -> tuple[list[exp.Column], list[exp.Column]] | None:
     """Finds the columns of the end and of the start of a duration, through aggregates."""
-    node = _find_plain_value(item)
+    node = enter_casts(item)
     while isinstance(node, exp.Avg | exp.Sum | exp.Max | exp.Min | exp.Div | exp.Round | exp.Floor):
-        node = _find_plain_value(node.this)
+        node = enter_casts(node.this)
     is_time = all(
         isinstance(one, exp.StrToUnix | exp.UnixSeconds) for one in node.iter_expressions()
     )
@@ -274,14 +274,6 @@ def _is_said_of(
 
 def _begins_alike(word: str, words: Sequence[str]) -> bool:
     return len(word) >= _SHORTEST and any(one.startswith(word[:_SHORTEST]) for one in words)
-
-
-def _find_plain_value(item: exp.Expr) -> exp.Expr:
-    """Finds the value of a column, through brackets and casts."""
-    node = item
-    while isinstance(node, exp.Paren | exp.Cast | exp.TryCast):
-        node = node.this
-    return node
 
 
 def _picks_first_row(query: ModelQuery) -> bool:

@@ -148,7 +148,7 @@ def _pass_rows(
     rows: _PassedRows, select: ScopedSelect, alias: str, source: SelectSource
 ) -> _PassedRows | None:
     """Says in columns of a source what is known of rows that a SELECT makes of it."""
-    made = {name: _drop_alias(value) for name, value in select.results}
+    made = {name: _unqualify_columns(value) for name, value in select.results}
     if any(
         column.name.lower() not in made
         for value in rows.values
@@ -163,7 +163,7 @@ def _pass_rows(
         if {owner for owner, _ in list_column_aliases_and_names(part)} == {alias} and not part.find(
             exp.Query
         ):
-            conditions.add(_drop_alias(part.unnest()))
+            conditions.add(_unqualify_columns(part.unnest()))
         else:
             is_whole = False
     name = table_name(source) if isinstance(source, exp.Table) else ""
@@ -177,8 +177,8 @@ def _replace_columns(node: exp.Expr, made: Mapping[str, exp.Expr]) -> exp.Expr:
     )
 
 
-def _drop_alias(node: exp.Expr) -> exp.Expr:
-    """The expression with bare columns in lower case."""
+def _unqualify_columns(node: exp.Expr) -> exp.Expr:
+    """Returns the expression with its columns in lower case and without the names of tables."""
     return node.transform(
         lambda one: exp.column(one.name.lower()) if isinstance(one, exp.Column) else one
     )

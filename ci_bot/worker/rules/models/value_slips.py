@@ -13,7 +13,7 @@ from ci_bot.worker.rules.models.declared_keys import split_column_name_into_word
 from ci_bot.worker.rules.models.mixed_types import ModelValueTypes
 from ci_bot.worker.rules.models.query_slips import QuerySlip, read_constant_number_or_day
 from ci_bot.worker.rules.models.value_origins import ValueOrigins
-from ci_bot.worker.sql import ModelQuery, ScopedSelect
+from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_expression
 
 _COMPARING = (exp.EQ, exp.NEQ, exp.In, exp.Case)
 _PREDICATES = (
@@ -27,6 +27,9 @@ _PARTS: dict[type[exp.Expr] | str, tuple[int, int]] = {
     exp.WeekOfYear: (1, 53), "WEEKDAY": (0, 6),
 }  # fmt: skip
 _WEEKEND = {exp.DayOfWeek: frozenset({"1", "7"}), exp.Anonymous: frozenset({"5", "6"})}
+_CONVERSIONS = (
+    exp.Cast, exp.TryCast, exp.Paren, exp.TsOrDsToDate, exp.Date, exp.StrToUnix, exp.Timestamp,
+)  # fmt: skip
 _TWO_DAYS = 2
 # Days that nothing happened on: they fill a gap.
 _FIRST_YEAR, _LAST_YEAR = 1901, 2999
@@ -151,9 +154,9 @@ def _iterate_filled_days(
     if _is_compared(node, select):
         return
     for side in (node.this, node.expression):
-        _, made = origins.find_expression(select, _enter_casts(side))
+        _, made = origins.find_expression(select, _enter_conversions(side))
         filled = made.expressions[-1:] if isinstance(made, exp.Coalesce) else []
-        day = read_constant_number_or_day(_enter_casts(filled[0])) if filled else None
+        day = read_constant_number_or_day(_enter_conversions(filled[0])) if filled else None
         year = _YEAR.match(day) if isinstance(day, str) else None
         if year is not None and not _FIRST_YEAR < int(year[1]) < _LAST_YEAR:
             yield QuerySlip(
@@ -170,19 +173,8 @@ def _is_compared(node: exp.Expr, select: ScopedSelect) -> bool:
     return above is not select.node
 
 
-def _enter_casts(node: exp.Expr) -> exp.Expr:
-    inside = (
-        exp.Cast,
-        exp.TryCast,
-        exp.Paren,
-        exp.TsOrDsToDate,
-        exp.Date,
-        exp.StrToUnix,
-        exp.Timestamp,
-    )
-    while isinstance(node, inside) and isinstance(node.this, exp.Expression):
-        node = node.this
-    return node
+def _enter_conversions(node: exp.Expr) -> exp.Expr:
+    return enter_expression(node, *_CONVERSIONS)
 
 
 def _iterate_filled_totals(
@@ -205,7 +197,7 @@ def _iterate_filled_totals(
             "COUNT(DISTINCT ...) reads the column itself: it leaves out NULL",
         )
         return
-    value = _enter_casts(made.this)
+    value = _enter_conversions(made.this)
     names = split_column_name_into_words(value.name) if isinstance(value, exp.Column) else []
     is_measure = not _MEASURES.isdisjoint(names) or value.find(*_SPANS, exp.Div) is not None
     # Without a partner there was nothing: no hours of a stop, for example.
@@ -287,7 +279,7 @@ def _iterate_weeks_of_other_years(select: ScopedSelect) -> Iterator[QuerySlip]:
         part, of = type(node).__name__.upper(), node.this
         if isinstance(node, exp.Extract):
             part, of = node.this.name.upper(), node.expression
-        found.setdefault(_enter_casts(of).sql(), {}).setdefault(_WEEKS.get(part, part), node)
+        found.setdefault(_enter_conversions(of).sql(), {}).setdefault(_WEEKS.get(part, part), node)
     for parts in found.values():
         if {"YEAR", "WEEK"} <= parts.keys() and "MONTH" not in parts:
             yield QuerySlip(
