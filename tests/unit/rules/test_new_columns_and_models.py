@@ -282,6 +282,10 @@ def test_expression__that_hardly_means_what_it_says(text: str) -> None:
         "SELECT DATE_FORMAT(o.order_ts, 'yyyy-MM-dd HH:mm') AS m FROM stg.orders AS o",
         "SELECT DATE_FORMAT(o.order_ts, 'hh:mm a') AS m FROM stg.orders AS o",
         "SELECT DATE_FORMAT(o.order_ts, 'mm:ss') AS m FROM stg.orders AS o",
+        # The last value so far, which fills a gap.
+        "SELECT LAST_VALUE(o.amount) IGNORE NULLS OVER (ORDER BY o.order_id) AS v "
+        "FROM stg.orders AS o",
+        "SELECT LAST_VALUE(o.amount, TRUE) OVER (ORDER BY o.order_id) AS v FROM stg.orders AS o",
         "SELECT LAST_VALUE(o.amount) OVER (ORDER BY o.order_id ROWS BETWEEN UNBOUNDED PRECEDING "
         "AND UNBOUNDED FOLLOWING) AS v FROM stg.orders AS o",
         "SELECT o.order_id FROM stg.orders AS o LEFT JOIN stg.prices AS p ON p.area = o.status "

@@ -302,7 +302,8 @@ def _describe_comparison(node: exp.Expr) -> tuple[str, str] | None:
 
 
 def _describe_window(node: exp.Window) -> tuple[str, str] | None:
-    function = enter_expression(node.this, exp.IgnoreNulls, exp.RespectNulls)
+    # With IGNORE NULLS it is the last value so far, which fills gaps.
+    function = enter_expression(node.this, exp.RespectNulls)
     unframed = node.args.get("order") is not None and node.args.get("spec") is None
     if isinstance(function, exp.LastValue) and unframed:
         return (
