@@ -10,7 +10,9 @@ from sqlglot import exp
 from ci_bot.worker.sql.equivalence.blocks import (
     DependentSource,
     DerivedTable,
+    GeneratedRows,
     GroupClause,
+    MadeRows,
     NestedQuery,
     QueryBlock,
     QuerySource,
@@ -27,6 +29,7 @@ from ci_bot.worker.sql.equivalence.blocks import (
     split_conjuncts,
     walk_term,
 )
+from ci_bot.worker.sql.equivalence.guarded_conditions import can_term_fail
 from ci_bot.worker.sql.equivalence.known_types import find_known_type
 from ci_bot.worker.sql.equivalence.translate_clauses import LAYOUT, ClauseMentions
 
@@ -103,6 +106,8 @@ def _drop_copies_later(block: QueryBlock) -> None:
     group = block.group
     more = (block.having, block.qualify, block.generators, block.limits, block.order)
     if group is None or not group.keys or group.sets or any(more):
+        return
+    if any(map(can_term_fail, group.keys)):
         return
     if not any(is_aggregated(term) or is_windowed(term) for term in block.outputs.values()):
         block.group = None
@@ -369,13 +374,41 @@ def _reads_source(source: QuerySource, terms: Iterable[Term], besides: Iterable[
 
 
 def _drop_unread_joins(block: QueryBlock) -> None:
-    """Drops a LEFT JOIN that only keeps each row once: nothing reads it, and it has a key."""
+    """Drops a LEFT JOIN that only keeps each row once: nothing reads it, and it has a key.
+
+    Spark does so only with some of them, so none goes whose conditions can end the query.
+    """
     terms = list(block.iterate_terms())
     if any(isinstance(item, NestedQuery) for term in terms for item in walk_term(term)):
         return
     for hung in [one for one in block.part.hung if one.how == "left"]:
-        if _matches_once(hung) and not _reads_source(hung.source, terms, hung.on):
+        if (
+            _matches_once(hung)
+            and not _reads_source(hung.source, terms, hung.on)
+            and not any(map(can_term_fail, _iterate_conditions(hung)))
+        ):
             block.part.hung.remove(hung)
+
+
+def _iterate_conditions(hung: DependentSource) -> Iterator[Term]:
+    """Yields what runs for each row of a join that nobody reads, in the queries below it, too.
+
+    The results of its own query do not: nobody reads them. Those below may be read by a condition.
+    """
+    yield from hung.on
+    if isinstance(hung.source, DerivedTable):
+        block = hung.source.block
+        yield from (*block.part.iterate_terms(), *block.having, *block.qualify)
+        waiting = list(block.part.iterate_sources())
+        for source in waiting:
+            below = source.branches if isinstance(source, SetOperation) else ()
+            for one in [source.block] if isinstance(source, DerivedTable) else below:
+                yield from one.iterate_terms()
+                waiting += one.part.iterate_sources()
+            if isinstance(source, GeneratedRows):
+                yield source.call
+            if isinstance(source, MadeRows):
+                yield from source.terms
 
 
 def _matches_once(hung: DependentSource) -> bool:

@@ -1,4 +1,4 @@
-"""Conditions that another condition keeps from failing.
+"""Terms that can fail, and conditions that keep others from failing.
 
 In ANSI mode a query ends at a division by zero, at a text that is no number, and at a place that an
 array does not have. Spark evaluates conditions from left to right, and first those of a query that
@@ -9,48 +9,67 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ci_bot.worker.sql.equivalence.blocks import SourceColumn, Term, TermOperation, walk_term
+from ci_bot.worker.sql.equivalence.blocks import (
+    NestedQuery,
+    SourceColumn,
+    Term,
+    TermOperation,
+    walk_term,
+)
 from ci_bot.worker.sql.equivalence.known_types import find_known_type
 
-_DIVISIONS = ("div(", "intdiv(", "mod(")
-# The parser calls CAST a TRY_CAST, and TRY_CAST a safe one.
-_CASTS = ("cast(", "trycast(")
+_COMPARISONS = frozenset({"eq", "neq", "lt", "gte", "same", "in"})
+_ALWAYS_DEFINED = frozenset(
+    {"and", "or", "not", "is", "case", "coalesce", "upper", "lower", "trim", "like"}
+    | {"count", "count_if", "max", "min", "sum", "concatenated"}
+    | {"list", "ordered", "sort", "cluster", "distribute"}
+)
+_NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
 
 
 def iterate_guarded(conditions: Sequence[Term]) -> Iterator[tuple[Term, list[Term]]]:
     """Yields conditions that can fail, each with those before it that may keep it from failing."""
     for place, condition in enumerate(conditions):
-        read = {column for part in walk_term(condition) for column in _list_where_it_fails(part)}
-        guards = [
-            one
-            for one in conditions[:place]
-            if not _tests_null(one) and read & set(_list_columns(one))
-        ]
-        if guards:
-            yield condition, guards
+        if can_term_fail(condition) and place:
+            yield condition, list(conditions[:place])
 
 
-def _list_where_it_fails(term: Term) -> list[tuple[object, str]]:
-    """Lists the columns whose values can make an operation fail."""
-    if not isinstance(term, TermOperation) or not term.parts:
-        return []
-    if term.op.startswith(_DIVISIONS):
-        return _list_columns(term.parts[1])
-    if term.op.startswith(_CASTS) and "safe" not in term.op:
-        reads_text = find_known_type(term.parts[0]) in {"STRING", ""}
-        is_read = reads_text and find_known_type(term) != "STRING"
-        return _list_columns(term.parts[0]) if is_read else []
-    key = term.parts[1] if term.op.startswith("bracket(") else None
-    if isinstance(key, TermOperation) and not key.op.startswith("string:"):
-        return _list_columns(term)
-    return []
+def can_term_fail(term: Term) -> bool:
+    """Whether a value of a column may make a term end the query.
+
+    Only operations that are known to have a result for each value count as safe: of the others,
+    many read a text as a number or a date, or go past the end of a type.
+    """
+    if isinstance(term, NestedQuery):
+        return True
+    if isinstance(term, SourceColumn) or not _depends_on_rows(term):
+        return False
+    name = term.op.partition("(")[0].partition(" ")[0]
+    if name in _COMPARISONS:
+        kinds = {_name_class_of_type(part) for part in _list_compared(term)}
+        # A column of unknown type may be a text, but joins compare columns of one type.
+        if len(kinds) > 1 and kinds != {"", "STRING"}:
+            return True
+    elif name not in _ALWAYS_DEFINED:
+        return True
+    return any(map(can_term_fail, term.parts))
 
 
-def _list_columns(term: Term) -> list[tuple[object, str]]:
-    return [(one.source, one.name) for one in walk_term(term) if isinstance(one, SourceColumn)]
+def _depends_on_rows(term: Term) -> bool:
+    return any(isinstance(part, SourceColumn | NestedQuery) for part in walk_term(term))
 
 
-def _tests_null(term: Term) -> bool:
-    """Whether a condition only asks whether something is NULL, which cannot fail."""
-    tested = term.parts[0] if isinstance(term, TermOperation) and term.op == "not" else term
-    return isinstance(tested, TermOperation) and tested.op.startswith("is(")
+def _list_compared(term: TermOperation) -> Iterator[Term]:
+    for part in term.parts:
+        if isinstance(part, TermOperation) and part.op == "list":
+            yield from part.parts
+        else:
+            yield part
+
+
+def _name_class_of_type(term: Term) -> str:
+    """Returns the type of a term; numbers are compared with each other without a failure."""
+    if isinstance(term, TermOperation) and term.op.startswith("number:"):
+        return "number"
+    kind = find_known_type(term)
+    return "number" if kind.startswith(_NUMBERS) else kind

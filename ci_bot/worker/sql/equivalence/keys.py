@@ -33,7 +33,7 @@ from ci_bot.worker.sql.equivalence.blocks import (
     ValuesTable,
     walk_term,
 )
-from ci_bot.worker.sql.equivalence.guarded_conditions import iterate_guarded
+from ci_bot.worker.sql.equivalence.guarded_conditions import can_term_fail, iterate_guarded
 
 MOST_NUMBERINGS = 120
 
@@ -154,18 +154,26 @@ class KeySealer:
         self, block: QueryBlock, naming: KeyNames, *, in_order: bool = False
     ) -> tuple[object, ...]:
         """Returns the steps of a block on its sources, which have the names of `naming`."""
-        group = block.group
+        group, counts = block.group, in_order or bool(block.limits)
         return (
             self._part_key(block.part, naming),
             self._make_group_key(group, naming) if group is not None else (),
             ("having", self._conditions_key(block.having, naming)),
             ("qualify", self._conditions_key(block.qualify, naming)),
             ("generators", self._list_key(block.generators, naming)),
-            ("layout", self._list_key(block.layout, naming) if in_order or block.limits else ()),
+            ("layout", self._make_order_key(block.layout, naming, counts=counts)),
             self._make_distinct_key(block, naming),
-            ("order", self._list_key(block.order, naming) if in_order or block.limits else ()),
+            ("order", self._make_order_key(block.order, naming, counts=counts)),
             ("limits", self._list_key(block.limits, naming)),
         )
+
+    def _make_order_key(
+        self, terms: Sequence[Term], naming: KeyNames, *, counts: bool
+    ) -> tuple[TermKey, ...]:
+        """Makes a key of an order; one that does not count may still end the query."""
+        if counts:
+            return self._list_key(terms, naming)
+        return self._set_key(filter(can_term_fail, terms), naming)
 
     def _make_distinct_key(self, block: QueryBlock, naming: KeyNames) -> tuple[object, ...]:
         if block.distinct is None:
