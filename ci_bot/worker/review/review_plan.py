@@ -57,18 +57,12 @@ from ci_bot.worker.project import (
     run_unit_tests,
     unit_tests,
 )
-from ci_bot.worker.review.compared_queries import add_witness_tests_to_review
-from ci_bot.worker.review.lineage_inputs import make_column_impact
+from ci_bot.worker.review.change_facts import find_change_facts, find_change_facts_beside
 from ci_bot.worker.review.plan_facts import ReviewedPlanFacts
 from ci_bot.worker.review.policy_scopes import evaluate_policy_scopes_of_review, find_exposed_models
 from ci_bot.worker.review.restatement_facts import plan_restatements
 from ci_bot.worker.review.rule_inputs import make_rule_inputs, make_rule_inputs_of_refused_review
-from ci_bot.worker.rules import (
-    compare_seed_rows,
-    find_missed_changes,
-    find_project_findings,
-    list_executions,
-)
+from ci_bot.worker.rules import find_project_findings
 from ci_bot.worker.runtime import WorkerPhaseClock, imports, load_trace
 
 if TYPE_CHECKING:
@@ -277,51 +271,42 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
     except PlanRefusedError as error:
         return make_review_of_refused_plan(error, opened, request, plan_request.flags, clock)
     facts = ReviewedPlanFacts(opened, planned, names, repository, request, plan_request, settings)
-    with clock.time_phase("describe"):
-        parts = facts.plan_parts()
-        restated = plan_restatements(facts)
-    ports.progress("checks", "running the linter and the unit tests")
-    place = make_project_place(request, request.projects)
-    stamp = collect_versions_of_project(opened)
-    checked = run_review_checks(
-        context,
+    ports.progress("rules", "looking at models, changes and changed columns")
+    inputs = make_rule_inputs(
+        opened,
         planned,
-        names,
-        repository,
-        clock,
-        project=checks.check_opened_project(opened, place, stamp),
-        changed_files=request.changed_files,
+        facts.base_drift,
+        request,
+        row_counts=facts.row_counts(),
+        flags=plan_request.flags,
+        config_before=opened.config_before,
     )
-    ports.progress("rules", "looking at models and changes")
-    with clock.time_phase("rules"):
-        inputs = make_rule_inputs(
-            opened,
-            planned,
-            facts.base_drift,
-            request,
-            row_counts=facts.row_counts(),
-            flags=plan_request.flags,
-            config_before=opened.config_before,
-        )
-        found = find_project_findings(inputs)
-        executions = add_witness_tests_to_review(context, inputs, list_executions(inputs))
-        reported = (*parts.changes, *found, *checked.lint.findings, *restated.list_recorded())
-        scoped = evaluate_policy_scopes_of_review(context, request.scopes, inputs, reported)
-        exposed = find_exposed_models(request.exposed, inputs)
-    ports.progress("impact", "following the changed columns")
-    with clock.time_phase("impact"):
-        impact = make_column_impact(
+    find = partial(find_change_facts, context, planned, names, inputs)
+    place = make_project_place(request, request.projects)
+    with find_change_facts_beside(find, context, place.scratch_dir / "change.json") as wait:
+        with clock.time_phase("describe"):
+            parts = facts.plan_parts()
+            restated = plan_restatements(facts)
+        ports.progress("checks", "running the linter and the unit tests")
+        stamp = collect_versions_of_project(opened)
+        checked = run_review_checks(
+            context,
             planned,
             names,
-            found,
-            compare_seed_rows(inputs),
-            executions,
-            partial(find_missed_changes, inputs),
+            repository,
+            clock,
+            project=checks.check_opened_project(opened, place, stamp),
+            changed_files=request.changed_files,
         )
-
-    with clock.time_phase("prod plan"):
-        merged = facts.prod_plan(restated.list_work())
-        restated = restated.after_plan(merged)
+        with clock.time_phase("prod plan"):
+            merged = facts.prod_plan(restated.list_work())
+        change = wait()
+    found, impact = change.findings, change.impact
+    clock.phases.update(change.seconds)
+    reported = (*parts.changes, *found, *checked.lint.findings, *restated.list_recorded())
+    scoped = evaluate_policy_scopes_of_review(context, request.scopes, inputs, reported)
+    exposed = find_exposed_models(request.exposed, inputs)
+    restated = restated.after_plan(merged)
     if merged is not None and merged.cost is not None:
         priced = add_unneeded_rebuilds_to_cost(merged.cost, merged.full_backfill, impact)
         merged = merged.model_copy(update={"cost": priced})
@@ -342,7 +327,7 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         prod_plan=merged,
         findings=found,
         impact=impact,
-        executions=executions,
+        executions=change.executions,
         checks=checked,
         options=list(plan_request.said),
         environment_now=facts.environment_now(),

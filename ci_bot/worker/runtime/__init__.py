@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         WorkerPhaseClock,
         WorkerStopRequest,
         cancel_spark_jobs_of_worker,
+        may_fork_worker,
         silence_worker_log,
         write_worker_log_line,
     )
@@ -55,6 +56,7 @@ __getattr__ = open_on_demand(
             "EndOfWorkerSpark",
             "WorkerStopRequest",
             "cancel_spark_jobs_of_worker",
+            "may_fork_worker",
         ],
         "early_imports": [],
         "early_session": [],

@@ -115,6 +115,7 @@ if TYPE_CHECKING:
         try_spark_job_of_sqlmesh,
     )
     from ci_bot.worker.sqlmesh_compat.states import (
+        close_off_sqlmesh_connections,
         count_sqlmesh_snapshots,
         delete_sqlmesh_environment_record,
         delete_sqlmesh_snapshots,
@@ -260,6 +261,7 @@ __getattr__ = open_on_demand(
             "make_sqlmesh_state",
             "open_duckdb_state_read_only",
             "make_sqlmesh_transactions_read_only",
+            "close_off_sqlmesh_connections",
             "get_sqlmesh_state_adapter",
             "unwrap_sqlmesh_state_adapter",
             "find_sqlmesh_state_connection",

@@ -126,6 +126,36 @@ def unwrap_sqlmesh_state_adapter(state: StateSync) -> EngineAdapter:
     return adapter
 
 
+class ClosedSqlmeshConnections:
+    """Stands in for the connection pools of adapters, and refuses every use.
+
+    It keeps the pools: if the last reference to one went, its connection would be ended, also for
+    the process from which this one was forked.
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[object] = []
+        self.was_used = False
+
+    def keep_pool(self, pool: object) -> None:
+        self._kept.append(pool)
+
+    def __getattr__(self, name: str) -> Any:
+        self.was_used = True
+        raise RuntimeError("This process may not use the connections of the one that forked it.")
+
+
+def close_off_sqlmesh_connections(context: Context) -> ClosedSqlmeshConnections:
+    """Makes every use of the context's state and engines an error, in a forked process."""
+    closed = ClosedSqlmeshConnections()
+    adapters = [*context.__dict__.get("engine_adapters", {}).values(), context._engine_adapter]
+    for adapter in (*adapters, get_sqlmesh_state_adapter(context)):
+        if adapter is not None and adapter._connection_pool is not closed:
+            closed.keep_pool(adapter._connection_pool)
+            adapter._connection_pool = closed
+    return closed
+
+
 def forget_cached_sqlmesh_snapshots(context: Context) -> None:
     """Lets the next plan read every snapshot from the state again. (`CachingStateSync`, 120 s)"""
     clear = getattr(context.state_sync, "clear_cache", None)
