@@ -9,9 +9,14 @@ its comments, a user before a permission), and a review may cost six requests in
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -84,6 +89,32 @@ class GitHubConnection:
         self._inner.close()
 
 
+class LateJwtFinder(MetaPathFinder):
+    """Delays the import of PyJWT until it is used, which saves its 9 MB of cryptography.
+
+    PyGithub imports it, and uses it only to sign in as a GitHub App.
+    """
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(fullname, path, target) if fullname == "jwt" else None
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
+
+
+@contextmanager
+def delay_import_of_jwt() -> Iterator[None]:
+    """Delays the import of PyJWT by an import of PyGithub within."""
+    finder = LateJwtFinder()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
 def open_github_connection(api_url: str, timeout: int, trust: str | None) -> GitHubConnection:
     """Makes a connection to the API's host; sends nothing yet.
 
@@ -92,7 +123,8 @@ def open_github_connection(api_url: str, timeout: int, trust: str | None) -> Git
         timeout: Seconds for the connection, and for each wait for bytes.
         trust: A file or directory of certificates to trust instead of the usual ones.
     """
-    from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass
+    with delay_import_of_jwt():
+        from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass
 
     parts = urlsplit(api_url)
     kind = HTTPSRequestsConnectionClass if parts.scheme == "https" else HTTPRequestsConnectionClass
@@ -336,7 +368,8 @@ class GitHubTransport:
 def _make_github_requester(
     api_url: str, token: str, agent: str, limits: GitHubRateLimits
 ) -> Requester:
-    from github import Auth, Github
+    with delay_import_of_jwt():
+        from github import Auth, Github
 
     return Github(
         base_url=api_url,
