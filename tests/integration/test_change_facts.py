@@ -129,8 +129,10 @@ def test_review__on_one_processor__is_the_same(duck_shop: Shop) -> None:
     assert beside.failure is None
     assert beside.findings
     assert beside.impact.changed
-    assert strip_times(beside) == strip_times(alone)
+    assert leave_out_times(beside) == leave_out_times(alone)
 
 
-def strip_times(report: Report) -> Report:
-    return report.model_copy(update={"timings": {}})
+def leave_out_times(report: Report) -> dict[str, object]:
+    found = report.model_dump(exclude={"timings": True, "checks": {"tests": {"seconds"}}})
+    assert found["checks"]["tests"]["status"] == "failed"  # it has no column `orders` yet
+    return found

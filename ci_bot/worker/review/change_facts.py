@@ -33,6 +33,7 @@ from ci_bot.worker.rules import (
 from ci_bot.worker.runtime import (
     ForkedBackgroundWork,
     WorkerPhaseClock,
+    java_process,
     may_fork_worker,
     write_worker_log_line,
 )
@@ -92,7 +93,7 @@ def find_change_facts_beside(
         context: its connections are closed off in the other process.
         answer: a new file for the result.
     """
-    if not may_fork_worker():
+    if not may_fork_worker() or java_process.find_active_java() is not None:
         found = find()
         yield lambda: found
         return

@@ -302,7 +302,8 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
             merged = facts.prod_plan(restated.list_work())
         change = wait()
     found, impact = change.findings, change.impact
-    clock.phases.update(change.seconds)
+    # A reader finds what a merge would do last.
+    clock.phases |= {**change.seconds, "prod plan": clock.phases.pop("prod plan")}
     reported = (*parts.changes, *found, *checked.lint.findings, *restated.list_recorded())
     scoped = evaluate_policy_scopes_of_review(context, request.scopes, inputs, reported)
     exposed = find_exposed_models(request.exposed, inputs)

@@ -334,15 +334,12 @@ class KilledWorkerFork(ChildProcessError):
 def may_fork_worker() -> bool:
     """Whether work may run in a fork of this process, beside this one.
 
-    There must be a processor for it, no JVM, and no thread of others: a fork has none of them, and
-    a lock that one of them holds is never free there. On macOS libraries refuse to run in a fork.
+    There must be a processor for it, and no thread of others: a fork has none of them, and a lock
+    that one of them holds is never free there. On macOS libraries refuse to run in a fork.
     """
-    from ci_bot.worker.runtime.java_process import find_active_java
-
     if sys.platform != "linux" or len(os.sched_getaffinity(0)) == 1:
         return False
-    threads = {thread.name for thread in threading.enumerate()} - _OWN_THREADS
-    return not threads and find_active_java() is None
+    return {thread.name for thread in threading.enumerate()} <= _OWN_THREADS
 
 
 class ForkedBackgroundWork:
