@@ -16,6 +16,7 @@ has begun.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import logging
 import os
@@ -323,6 +324,7 @@ def release_leases_of_worker() -> None:
         module.release_all_leases()
 
 
+_PR_SET_PDEATHSIG = 1
 # The threads that wait for a signal and hold nothing.
 _OWN_THREADS = {"MainThread", "stop"}
 
@@ -354,9 +356,10 @@ class ForkedBackgroundWork:
         self._answer = answer
         sys.stdout.flush()
         sys.stderr.flush()
+        parent = os.getpid()
         self._pid: int | None = os.fork()
         if self._pid == 0:
-            _run_work_in_fork(work, answer)
+            _run_work_in_fork(work, answer, parent)
 
     def wait_for_result(self) -> Any:
         """Waits for the work and returns its result; call it once.
@@ -391,10 +394,15 @@ class ForkedBackgroundWork:
             self._pid = None
 
 
-def _run_work_in_fork(work: Callable[[], Any], answer: Path) -> None:
+def _run_work_in_fork(work: Callable[[], Any], answer: Path, parent: int) -> None:
     """Runs the work in the forked process. Never returns."""
     code = 1
     try:
+        if sys.platform == "linux":
+            # A worker that is killed has no time to end its fork.
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(code)
         # A worker's signal handlers wake a thread, which a fork does not have.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)

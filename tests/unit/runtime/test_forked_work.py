@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -66,3 +67,35 @@ def test_exit__after_an_error_here__ends_the_work_too(tmp_path: Path) -> None:
         ForkedBackgroundWork(lambda: time.sleep(600), tmp_path / "answer"),
     ):
         raise RuntimeError("here")
+
+
+def test_work__of_a_process_that_is_killed__ends_with_it(tmp_path: Path) -> None:
+    def work() -> None:
+        (tmp_path / "pid").write_text(f"{os.getpid()}\n")
+        time.sleep(600)
+
+    first = os.fork()
+    if first == 0:
+        ForkedBackgroundWork(work, tmp_path / "answer")
+        time.sleep(600)
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().endswith("\n"):
+        os.sched_yield()
+    pid = int((tmp_path / "pid").read_text())
+    os.kill(first, signal.SIGKILL)
+    os.waitpid(first, 0)
+
+    deadline = time.monotonic() + 10
+    while is_running(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    was_left = is_running(pid)
+    if was_left:
+        os.kill(pid, signal.SIGKILL)
+    assert not was_left
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and has not ended; one that nobody waits for may still be listed."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
