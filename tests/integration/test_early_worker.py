@@ -99,15 +99,26 @@ def write_change(root: Path, place: Path) -> Repository:
 
 
 def run_review(command: list[str], repository: Repository, place: Path) -> tuple[Any, Any]:
-    """The report, and what the macro found."""
+    """The report, and what the macro found.
+
+    Each run gets the first free name in the temporary directory, so it has that directory for
+    itself: tests of another process may run beside it.
+    """
     place.unlink(missing_ok=True)
+    temporary = repository.root.parent / "temporary"
+    temporary.mkdir(exist_ok=True)
     done = subprocess.run(
         [*command, "review", "project", "--base-ref", "HEAD^", "--format", "json"],
         cwd=repository.root,
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "GITHUB_TOKEN": "ghs_" + "s" * 36, "PYTHONPATH": str(REPOSITORY)},
+        env={
+            **os.environ,
+            "GITHUB_TOKEN": "ghs_" + "s" * 36,
+            "PYTHONPATH": str(REPOSITORY),
+            "TMPDIR": str(temporary),
+        },
     )
     assert done.stdout, done.stderr
     report = json.loads(done.stdout)
