@@ -12,6 +12,7 @@ from typing import Any
 
 from ci_bot.bot.sandbox.deadline import SandboxCancelToken, SandboxDeadline
 from ci_bot.bot.sandbox.launch import make_redactor_for_sandbox
+from ci_bot.bot.sandbox.process_tree import read_table_of_sandboxed_processes
 from ci_bot.bot.worker_client import apply as applying
 from ci_bot.bot.worker_client import cleanup as cleaning
 from ci_bot.bot.worker_client import review as reviewing
@@ -205,6 +206,12 @@ def java_processes() -> set[int]:
             if name == "java" and _descends(int(entry.name), os.getpid()):
                 found.add(int(entry.name))
     return found
+
+
+def alive(pids: list[int]) -> list[int]:
+    """Those of the processes that have not ended."""
+    table = read_table_of_sandboxed_processes()
+    return [pid for pid in pids if pid in table and table[pid].state not in "ZX"]
 
 
 def _descends(pid: int, ancestor: int) -> bool:

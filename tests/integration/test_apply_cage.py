@@ -25,13 +25,13 @@ from tests.integration.test_worker_process import (
     TOKEN,
     WORKER,
     Cage,
-    alive,
     ground,
     make_cage,
     started_from,
     token,
     worker_python,
 )
+from tests.worker import alive
 
 __all__ = ["ground", "token"]
 

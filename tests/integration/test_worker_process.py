@@ -54,6 +54,7 @@ from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.messages import ApplyRequest, CleanupRequest, Owner, Progress
 from ci_bot.redaction import Redactor
 from tests.conftest import missing
+from tests.worker import alive
 
 REPOSITORY = Path(__file__).parents[2]
 # No account of this machine, and no other test run's: what runs under it was started here.
@@ -218,11 +219,6 @@ def container(ground: Path, token: SandboxCancelToken) -> Iterator[Cage]:
 def cage(request: pytest.FixtureRequest) -> Cage:
     made: Cage = request.getfixturevalue(request.param)
     return made
-
-
-def alive(pids: list[int]) -> list[int]:
-    table = read_table_of_sandboxed_processes()
-    return [pid for pid in pids if pid in table and table[pid].state not in "ZX"]
 
 
 def list_children() -> list[SandboxedProcessEntry]:

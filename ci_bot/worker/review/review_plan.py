@@ -272,15 +272,16 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         return make_review_of_refused_plan(error, opened, request, plan_request.flags, clock)
     facts = ReviewedPlanFacts(opened, planned, names, repository, request, plan_request, settings)
     ports.progress("rules", "looking at models, changes and changed columns")
-    inputs = make_rule_inputs(
-        opened,
-        planned,
-        facts.base_drift,
-        request,
-        row_counts=facts.row_counts(),
-        flags=plan_request.flags,
-        config_before=opened.config_before,
-    )
+    with clock.time_phase("rules"):
+        inputs = make_rule_inputs(
+            opened,
+            planned,
+            facts.base_drift,
+            request,
+            row_counts=facts.row_counts(),
+            flags=plan_request.flags,
+            config_before=opened.config_before,
+        )
     find = partial(find_change_facts, context, planned, names, inputs)
     place = make_project_place(request, request.projects)
     with find_change_facts_beside(find, context, place.scratch_dir / "change.json") as wait:
@@ -302,11 +303,12 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
             merged = facts.prod_plan(restated.list_work())
         change = wait()
     found, impact = change.findings, change.impact
-    # A reader finds what a merge would do last.
-    clock.phases |= {**change.seconds, "prod plan": clock.phases.pop("prod plan")}
-    reported = (*parts.changes, *found, *checked.lint.findings, *restated.list_recorded())
-    scoped = evaluate_policy_scopes_of_review(context, request.scopes, inputs, reported)
-    exposed = find_exposed_models(request.exposed, inputs)
+    with clock.time_phase("rules"):
+        reported = (*parts.changes, *found, *checked.lint.findings, *restated.list_recorded())
+        scoped = evaluate_policy_scopes_of_review(context, request.scopes, inputs, reported)
+        exposed = find_exposed_models(request.exposed, inputs)
+    # The phases are shown in the order of the report, in which the merge comes last.
+    clock.add_seconds({**change.seconds, "prod plan": clock.phases.pop("prod plan")})
     restated = restated.after_plan(merged)
     if merged is not None and merged.cost is not None:
         priced = add_unneeded_rebuilds_to_cost(merged.cost, merged.full_backfill, impact)

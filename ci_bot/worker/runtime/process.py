@@ -25,7 +25,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -433,3 +433,8 @@ class WorkerPhaseClock:
             yield
         finally:
             self.phases[name] = round(self.phases.get(name, 0.0) + self.now() - start, 3)
+
+    def add_seconds(self, seconds: Mapping[str, float]) -> None:
+        """Adds phases that ran elsewhere, or not alone; they become the last ones."""
+        for name, more in seconds.items():
+            self.phases[name] = round(self.phases.pop(name, 0.0) + more, 3)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.worker.runtime.process import ForkedBackgroundWork
+from tests.worker import alive
 
 
 def test_result__is_the_value_and_nothing_else_comes_back(tmp_path: Path) -> None:
@@ -85,17 +86,9 @@ def test_work__of_a_process_that_is_killed__ends_with_it(tmp_path: Path) -> None
     os.waitpid(first, 0)
 
     deadline = time.monotonic() + 10
-    while is_running(pid) and time.monotonic() < deadline:
+    while alive([pid]) and time.monotonic() < deadline:
         time.sleep(0.01)
-    was_left = is_running(pid)
-    if was_left:
-        os.kill(pid, signal.SIGKILL)
-    assert not was_left
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process is there and has not ended; one that nobody waits for may still be listed."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    left = alive([pid])
+    for one in left:
+        os.kill(one, signal.SIGKILL)
+    assert left == []

@@ -10,9 +10,7 @@ from sqlglot import exp
 from ci_bot.worker.sql.equivalence.blocks import (
     DependentSource,
     DerivedTable,
-    GeneratedRows,
     GroupClause,
-    MadeRows,
     NestedQuery,
     QueryBlock,
     QuerySource,
@@ -385,30 +383,34 @@ def _drop_unread_joins(block: QueryBlock) -> None:
         if (
             _matches_once(hung)
             and not _reads_source(hung.source, terms, hung.on)
-            and not any(map(can_term_fail, _iterate_conditions(hung)))
+            and not _can_join_fail(hung)
         ):
             block.part.hung.remove(hung)
 
 
-def _iterate_conditions(hung: DependentSource) -> Iterator[Term]:
-    """Yields what runs for each row of a join that nobody reads, in the queries below it, too.
+def _can_join_fail(hung: DependentSource) -> bool:
+    """Whether a join that nobody reads, or a query below it, can end the query.
 
-    The results of its own query do not: nobody reads them. Those below may be read by a condition.
+    The results of its own query cannot: nobody reads them. Those below may be read by a condition.
     """
-    yield from hung.on
-    if isinstance(hung.source, DerivedTable):
-        block = hung.source.block
-        yield from (*block.part.iterate_terms(), *block.having, *block.qualify)
-        waiting = list(block.part.iterate_sources())
-        for source in waiting:
-            below = source.branches if isinstance(source, SetOperation) else ()
-            for one in [source.block] if isinstance(source, DerivedTable) else below:
-                yield from one.iterate_terms()
-                waiting += one.part.iterate_sources()
-            if isinstance(source, GeneratedRows):
-                yield source.call
-            if isinstance(source, MadeRows):
-                yield from source.terms
+    if not isinstance(hung.source, DerivedTable):
+        return True
+    block = hung.source.block
+    terms = [*hung.on, *block.part.iterate_terms(), *block.having, *block.qualify]
+    waiting = list(block.part.iterate_sources())
+    for source in waiting:
+        if isinstance(source, DerivedTable):
+            below = [source.block]
+        elif isinstance(source, SetOperation):
+            below = source.branches
+        elif isinstance(source, TableRead):
+            continue
+        else:
+            return True
+        for one in below:
+            terms += one.iterate_terms()
+            waiting += one.part.iterate_sources()
+    return any(map(can_term_fail, terms))
 
 
 def _matches_once(hung: DependentSource) -> bool:

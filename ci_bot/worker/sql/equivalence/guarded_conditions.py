@@ -19,6 +19,7 @@ from ci_bot.worker.sql.equivalence.blocks import (
 from ci_bot.worker.sql.equivalence.known_types import find_known_type
 
 _COMPARISONS = frozenset({"eq", "neq", "lt", "gte", "same", "in"})
+# SUM is among them although a total can pass the end of its type: an order by a total is common.
 _ALWAYS_DEFINED = frozenset(
     {"and", "or", "not", "is", "case", "coalesce", "upper", "lower", "trim", "like"}
     | {"count", "count_if", "max", "min", "sum", "concatenated"}
@@ -40,31 +41,24 @@ def can_term_fail(term: Term) -> bool:
     Only operations that are known to have a result for each value count as safe: of the others,
     many read a text as a number or a date, or go past the end of a type.
     """
-    if isinstance(term, NestedQuery):
-        return True
-    if isinstance(term, SourceColumn) or not _depends_on_rows(term):
-        return False
+    if not isinstance(term, TermOperation):
+        return isinstance(term, NestedQuery)
     name = term.op.partition("(")[0].partition(" ")[0]
-    if name in _COMPARISONS:
-        kinds = {_name_class_of_type(part) for part in _list_compared(term)}
-        # A column of unknown type may be a text, but joins compare columns of one type.
-        if len(kinds) > 1 and kinds != {"", "STRING"}:
-            return True
-    elif name not in _ALWAYS_DEFINED:
-        return True
-    return any(map(can_term_fail, term.parts))
+    is_safe = _compares_one_type(term) if name in _COMPARISONS else name in _ALWAYS_DEFINED
+    return any(map(can_term_fail, term.parts)) if is_safe else _depends_on_rows(term)
 
 
 def _depends_on_rows(term: Term) -> bool:
     return any(isinstance(part, SourceColumn | NestedQuery) for part in walk_term(term))
 
 
-def _list_compared(term: TermOperation) -> Iterator[Term]:
+def _compares_one_type(term: TermOperation) -> bool:
+    kinds = set[str]()
     for part in term.parts:
-        if isinstance(part, TermOperation) and part.op == "list":
-            yield from part.parts
-        else:
-            yield part
+        listed = part.parts if isinstance(part, TermOperation) and part.op == "list" else (part,)
+        kinds.update(map(_name_class_of_type, listed))
+    # A column of unknown type may be a text, but joins compare columns of one type.
+    return len(kinds) == 1 or kinds == {"", "STRING"}
 
 
 def _name_class_of_type(term: Term) -> str:
