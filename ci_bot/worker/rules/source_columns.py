@@ -255,8 +255,11 @@ _PERSONAL = re.compile(
     r"e_?mail(_?addr(ess)?)?|phone(_?(no|number))?|mobile(_?(no|number))?|telephone|msisdn|fax|"
     r"(first|last|full|family|given|middle|maiden|sur|customer|patient|employee|person|contact|"
     r"user|holder|recipient|student|pupil|teacher|member|guest|passenger|driver|rider|client|"
-    r"subscriber|applicant|tenant)_?name|surname|firstname|lastname|fullname|nickname|"
-    r"(street|home|postal|mailing|billing|shipping|delivery)(_?address)?|address(_?line)?_?\d?|"
+    r"subscriber|applicant|tenant|inspector|technician|nurse|doctor|physician|therapist|cashier|"
+    r"clerk|donor|visitor|attendee|manager|supervisor|instructor|trainer|mechanic|cardholder|"
+    r"spouse)_?name|surname|firstname|lastname|fullname|nickname|"
+    r"street(_?(address|name|no|number))?|"
+    r"(home|postal|mailing|billing|shipping|delivery)_?address|address(_?line)?_?\d?|"
     r"(post|postal|zip)_?codes?|zip|"
     r"birth_?(date|day|place)|(date|place)_of_birth|dob|date_of_death|death_?date|"
     r"ssn|social_security(_?(no|number))?|(passport|visa)(_?(no|number))?|"
@@ -274,6 +277,7 @@ _PERSONAL = re.compile(
     r")($|_(raw|clean|norm|normalized|lower|upper|hash_source|plain|text)$)",
     re.IGNORECASE,
 )
+_OF_CONTRACT = re.compile(r"(\w+_)?(member|policy)_?(no|number)", re.IGNORECASE)
 # Facts that only a natural person has: in such a table, `name` is the name of a person.
 _OF_PEOPLE = re.compile(
     r"(^|_)(birth_?(date|day|place)|(date|place)_of_birth|dob|first_?name|last_?name|surname|"
@@ -295,6 +299,11 @@ def is_personal(name: str) -> bool:
     """Whether the name of a column shows that it holds personal data."""
     lowered = name.lower()
     return bool(_PERSONAL.search(lowered)) and not _SUFFIX.search(lowered)
+
+
+def is_number_of_contract(name: str) -> bool:
+    """Whether the name of a column says that it has the number of a member or of a policy."""
+    return _OF_CONTRACT.fullmatch(name) is not None
 
 
 def list_exposed_columns(model: Model, queries: ModelQueries | None = None) -> dict[str, str]:

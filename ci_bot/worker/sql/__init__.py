@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from ci_bot.worker.sql.nullability import (
         NEVER,
         UNKNOWN,
+        find_missing_value_reason,
         find_null_default,
         find_null_reason,
         find_value_null_reason,
@@ -184,6 +185,7 @@ __getattr__ = open_on_demand(
             "UNKNOWN",
             "find_null_default",
             "find_null_reason",
+            "find_missing_value_reason",
             "find_value_null_reason",
             "list_filled_columns",
         ],

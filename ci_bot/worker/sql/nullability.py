@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -77,6 +78,25 @@ def find_value_null_reason(select: ScopedSelect, node: exp.Expr, project: Projec
     return _NullReasons(project, reads_tests=False).find_in_value(select, node)
 
 
+def find_missing_value_reason(
+    select: ScopedSelect, column: exp.Column, project: ProjectQueries
+) -> str:
+    """Explains why rows of a table or a query have no value in a column; empty without a reason.
+
+    The joins and conditions of the SELECT that reads the column do not count.
+    """
+    source = select.find_source(column)
+    search = _NullReasons(project, reads_descriptions=True)
+    name = column.name.lower()
+    if isinstance(source, ScopedQuery):
+        reason = search.find_in_result(source, name, 0)
+    elif isinstance(source, exp.Table):
+        reason = search.find_in_table(table_name(source), name, 0)
+    else:
+        reason = UNKNOWN
+    return "" if reason == NEVER else reason
+
+
 def find_null_default(model: Model, part: exp.Expr, project: ProjectQueries) -> NullDefault | None:
     """Finds the constant that a part of a key gets in each row without a value.
 
@@ -132,10 +152,13 @@ class _NullReasons:
     Attributes:
         reads_tests: if any query tests a column for NULL, that is a reason; all queries are
             rendered.
+        reads_descriptions: if the description of a table says that a column is NULL, that is a
+            reason, and an SCD type 2 model has no end of the rows that are valid now.
     """
 
     project: ProjectQueries
     reads_tests: bool = True
+    reads_descriptions: bool = False
 
     def find_in_result(self, query: ScopedQuery, column: str, depth: int) -> str:
         items = [(branch, branch.find_result(column)) for branch in query.branches]
@@ -205,13 +228,17 @@ class _NullReasons:
         if isinstance(source, ScopedQuery):
             return self.find_in_result(source, name, depth + 1)
         if isinstance(source, exp.Table):
-            return self._find_in_table(table_name(source), name, depth)
+            return self.find_in_table(table_name(source), name, depth)
         return UNKNOWN
 
-    def _find_in_table(self, table: str, name: str, depth: int) -> str:
+    def find_in_table(self, table: str, name: str, depth: int) -> str:
         model = self.project.by_table.get(table)
         if model is None:
             return self._find_test(table, name)
+        if self.reads_descriptions:
+            reason = _find_declared_reason(model, name, self.project.name_of_table(model.fqn))
+            if reason:
+                return reason
         if read_audit_promises(model).not_null.get(name) or any(
             name in list_column_names(grain) for grain in model.grains
         ):
@@ -234,6 +261,20 @@ class _NullReasons:
                 called = self.project.name_of_table(model.fqn)
                 return f"`{called}` tests whether it is NULL in its source"
         return UNKNOWN
+
+
+def _find_declared_reason(model: Model, name: str, called: str) -> str:
+    """Finds the reason in a model's descriptions or its kind; empty without one."""
+    if model.kind.is_scd_type_2:
+        end = getattr(model.kind, "valid_to_name", None)
+        if end is not None and end.name.lower() == name:
+            return f"`{called}` has none in the rows that are valid now"
+    own = (model.column_descriptions or {}).get(name, "")
+    for clause in re.split(r"[.;]", model.description or ""):
+        if re.search(rf"\b{re.escape(name)}\b", clause):
+            own += f". {clause}"
+    says = re.search(r"\bNULL\b", own) and not re.search(r"\b(?:never|not|no) NULL", own)
+    return f"the description of `{called}` says when it is NULL" if says else ""
 
 
 def _tests_null(select: ScopedSelect, table: str, name: str) -> bool:

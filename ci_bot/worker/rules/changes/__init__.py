@@ -5,6 +5,7 @@ from __future__ import annotations
 from ci_bot.worker.rules.changes import (
     forward_only,
     joins,
+    late_data,
     model_block,
     protection,
     results,

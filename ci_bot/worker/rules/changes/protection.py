@@ -13,6 +13,7 @@ from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_change, on_new_model, on_project
 from ci_bot.worker.rules.source_columns import (
+    is_number_of_contract,
     list_exposed_columns,
     list_query_names,
     trace_column_sources,
@@ -24,6 +25,7 @@ from ci_bot.worker.sql import (
     bind_audit_arguments,
     compare_audit_arguments,
     compare_audit_queries,
+    list_column_names,
     list_known_types,
     plain_name,
 )
@@ -88,6 +90,7 @@ def observe_exposed_columns(
             name: source
             for name, source in exposed.items()
             if not _does_column_stay_inside(name, source, after, inputs, is_new=before is None)
+            and not _identifies_rows_of_source(source, inputs)
         }
     if not exposed:
         return
@@ -182,6 +185,24 @@ def _list_hiding_models(source: str, inputs: RuleInputs) -> Iterator[str]:
             and source not in list_exposed_columns(model).values()
         ):
             yield name
+
+
+def _identifies_rows_of_source(source: str, inputs: RuleInputs) -> bool:
+    """Whether a number of a member or a policy is the key of its table, like an `_id`."""
+    table, _, column = source.rpartition(".")
+    if not is_number_of_contract(column):
+        return False
+    return any(
+        plain_name(fqn).endswith(plain_name(table)) and column.lower() in _list_own_key(model)
+        for fqn, model in inputs.after.items()
+    )
+
+
+def _list_own_key(model: Model) -> frozenset[str]:
+    """Lists the columns of the declared unique key; of the grain without one."""
+    if model.unique_key:
+        return frozenset(list_column_names(model.unique_key))
+    return frozenset(name for grain in model.grains for name in list_column_names(grain))
 
 
 def _does_column_stay_inside(

@@ -14,7 +14,11 @@ from ci_bot.protocol.plan import Severity
 from ci_bot.worker.rules.changes.rows import DECIDES_ORDER, TIES
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.declared_keys import list_column_aliases_and_names, list_unique_keys
+from ci_bot.worker.rules.models.declared_keys import (
+    iterate_equalities,
+    list_column_aliases_and_names,
+    list_unique_keys,
+)
 from ci_bot.worker.rules.models.fan_outs import list_source_keys
 from ci_bot.worker.rules.models.mixed_types import ModelValueTypes, name_family
 from ci_bot.worker.rules.observation import RuleObservation
@@ -202,8 +206,12 @@ def _weigh_pick(
     """
     if _combines_rows(pick.select):
         return None
+    where = iterate_equalities(pick.select.list_clause_conditions("where"))
+    fixed = {place for place, others in where if not others}
     keys = [
-        key for source in pick.select.sources.values() for key in list_source_keys(source, models)
+        frozenset(name for name in key if (alias.lower(), name) not in fixed)
+        for alias, source in pick.select.sources.items()
+        for key in list_source_keys(source, models)
     ]
     parts = pick.window.args.get("partition_by") or []
     order = [

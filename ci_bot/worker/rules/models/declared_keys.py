@@ -185,19 +185,49 @@ class KeyContradictions:
     def describe_source(self, model: Model, key: Collection[str]) -> str | None:
         """Describes a source in which several rows may have one key; None if there is none."""
         branch = self._find_branch(model, key)
-        source = _find_only_table(branch) if branch is not None else None
+        source = self._find_row_table(branch, key) if branch is not None else None
         if branch is None or source is None:
             return None
         items = [item for name in key if (item := branch.find_result(name)) is not None]
         if len(items) < len(key):
             return None
-        held = {name for item in items for _, name in list_column_aliases_and_names(item)}
+        held = _list_columns_held(branch, source.alias_or_name.lower(), items)
         held |= _list_fixed_by_filter(branch, None)
         keys = self._list_source_keys(table_name(source))
         if not keys or any(one <= held for one in keys):
             return None
         smallest = min(keys, key=len)
         return f"`{source.name}` has a row for each {quote_names(smallest)}"
+
+    def _find_row_table(self, branch: ScopedSelect, key: Collection[str]) -> exp.Table | None:
+        """Finds the stored table whose rows a query passes on, each once; None without one.
+
+        A join to a table by a whole key of it adds columns to each row. An inner join that compares
+        more of the row may choose one of several rows.
+        """
+        if not branch.joins:
+            return _find_only_table(branch)
+        generates = any(item.find(exp.Explode, exp.Inline) for _, item in branch.results)
+        if branch.start is None or branch.laterals or branch.pivoted or generates:
+            return None
+        first = branch.start.alias_or_name.lower()
+        for join in branch.joins:
+            table = branch.find_table(join.alias)
+            keys = list_unique_keys(self._by_table.get(table_name(table))) if table else []
+            if not any(one <= list_fixed_columns(join) for one in keys):
+                return None
+            if join.node.side not in {"", "LEFT"}:
+                return None
+            mine = {
+                name
+                for part in join.conditions
+                for alias, name in list_column_aliases_and_names(part)
+                if alias == first
+            } | set(join.using)
+            compared = _list_key_columns_of(branch, first, key)
+            if join.node.side != "LEFT" and not mine <= compared:
+                return None
+        return branch.find_table(first)
 
     def _find_branch(self, model: Model, key: Collection[str]) -> ScopedSelect | None:
         """Finds the only SELECT that gives the model's rows, if it keeps each row that it reads."""
@@ -251,6 +281,25 @@ def _find_only_table(branch: ScopedSelect) -> exp.Table | None:
     if branch.start is None or branch.joins or branch.laterals or branch.pivoted or generates:
         return None
     return branch.find_table(branch.start.alias_or_name)
+
+
+def _list_columns_held(branch: ScopedSelect, alias: str, items: Iterable[exp.Expr]) -> set[str]:
+    """Lists columns of a table that values hold, or that a join makes equal to them."""
+    places = {place for item in items for place in list_column_aliases_and_names(item)}
+    if not branch.joins:
+        return {name for _, name in places}
+    held = {name for owner, name in places if owner in {alias, ""}}
+    for join in branch.joins:
+        held |= {name for name in join.using if (join.alias, name) in places}
+        for (owner, name), others in iterate_equalities(join.conditions):
+            if owner == alias and others & places:
+                held.add(name)
+    return held
+
+
+def _list_key_columns_of(branch: ScopedSelect, alias: str, key: Iterable[str]) -> set[str]:
+    items = [item for name in key if (item := branch.find_result(name)) is not None]
+    return _list_columns_held(branch, alias, items)
 
 
 def _map_key_to_source(branch: ScopedSelect, key: Iterable[str]) -> frozenset[str]:

@@ -17,8 +17,10 @@ from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.conversion_slips import iterate_conversion_slips
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.models.mixed_types import MixedTypes, ModelValueTypes
+from ci_bot.worker.rules.models.null_slips import iterate_null_slips
 from ci_bot.worker.rules.models.query_slips import iterate_slips, read_constant_number_or_day
 from ci_bot.worker.rules.models.row_slips import iterate_row_slips
+from ci_bot.worker.rules.models.unit_slips import iterate_unit_slips
 from ci_bot.worker.rules.models.value_origins import ValueOrigins
 from ci_bot.worker.rules.models.value_slips import iterate_value_slips
 from ci_bot.worker.rules.observation import RuleObservation
@@ -201,6 +203,8 @@ class ImprobableExpression(ModelRule):
             iterate_value_slips(query, origins, types),
             iterate_conversion_slips(model, query, self.project, origins, types),
             iterate_row_slips(model, query, self.project),
+            iterate_unit_slips(query, self.project, origins, types),
+            iterate_null_slips(query, self.project, types),
         ):
             found.update([_make_finding(node, query, what, clears)])
         for node, why in MixedTypes(types).find_mixed(query.root):

@@ -17,7 +17,7 @@ from ci_bot.worker.rules.models.declared_keys import make_singular, split_column
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.models.mixed_types import ModelValueTypes
 from ci_bot.worker.rules.observation import RuleObservation
-from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_casts
+from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_casts, mentions_interval
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -33,7 +33,7 @@ _NEWEST = _LATE | {"current"}
 # Words of columns that hold a time, also as text: ISO texts have the order of their times.
 _TIMES = frozenset({
     "date", "day", "ds", "dt", "ts", "time", "timestamp", "at", "on", "hour", "week", "month",
-    "quarter", "year", "period", "since", "until",
+    "quarter", "year", "period", "since", "until", "from",
 })  # fmt: skip
 _STARTS = frozenset({
     "created", "start", "started", "begin", "began", "opened", "issued", "ordered", "registered",
@@ -52,6 +52,11 @@ _FUTURE = frozenset({"until", "till", "remaining"})
 # What is left of pluses and minuses, and what is the same without signs.
 _NET = frozenset({"net", "balance"})
 _SIZES = frozenset({"abs", "absolute", "gross", "turnover", "volume"})
+# Words of what has come together since the beginning.
+_RUNNING = (
+    ("cumulative",), ("cumulated",), ("running",), ("lifetime",), ("on", "hand"), ("to", "date"),
+    ("all", "time"), ("so", "far"),
+)  # fmt: skip
 _SHORTEST = 4
 _DURATIONS = (exp.DateDiff, exp.TimestampDiff, exp.DatetimeDiff, exp.MonthsBetween)
 _UNITS = frozenset({"SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR"})
@@ -89,6 +94,7 @@ class MisnamedColumn(ModelRule):
                 model, f"`{name}` {what}.", clears, subject=[name], anchors=(name,)
             )
         yield from self._observe_first_row(model, query)
+        yield from self._observe_totals_of_an_interval(model, query)
 
     def _describe_extreme(
         self, select: ScopedSelect, name: str, item: exp.Expr
@@ -155,11 +161,53 @@ class MisnamedColumn(ModelRule):
             anchors=("ROW_NUMBER", "ORDER BY"),
         )
 
+    def _observe_totals_of_an_interval(
+        self, model: Model, query: ModelQuery
+    ) -> Iterator[RuleObservation]:
+        """Observes totals of each interval that are called totals since the beginning."""
+        if not model.kind.is_incremental_by_time_range or not mentions_interval(query):
+            return
+        time = model.time_column.column.name.lower() if model.time_column else ""
+        for branch in query.root.branches:
+            if branch.find_result(time) not in branch.list_group_keys():
+                continue
+            for name, item in branch.results:
+                running = _find_running_words(name)
+                added = enter_casts(item)
+                if not running or not isinstance(added, exp.Sum | exp.Count):
+                    continue
+                # A table with a row for each day may hold the stock or the running total itself.
+                if any(_find_running_words(one.name) for one in added.find_all(exp.Column)):
+                    continue
+                yield self.make_observation(
+                    model,
+                    f"`{name}` is called by what has come together so far ({' '.join(running)}), "
+                    f"and adds up the rows of each `{time}` alone.",
+                    "a FULL model adds up the days with SUM OVER (ORDER BY ...), or the column has "
+                    "another name",
+                    subject=[name],
+                    anchors=(name,),
+                )
+
     def _is_time(self, select: ScopedSelect, column: exp.Column) -> bool:
         kind = self._types.find_type(select, column)
         if kind is None:
             return not _TIMES.isdisjoint(split_column_name_into_words(column.name))
         return kind.this in _TIME_TYPES
+
+
+def _find_running_words(name: str) -> tuple[str, ...]:
+    """Finds words in a name that mean a total since the beginning; empty without them."""
+    words = split_column_name_into_words(name)
+    return next(
+        (
+            wanted
+            for wanted in _RUNNING
+            for place in range(len(words))
+            if tuple(words[place : place + len(wanted)]) == wanted
+        ),
+        (),
+    )
 
 
 def _describe_negative_days(name: str, item: exp.Expr) -> tuple[str, str] | None:

@@ -1,4 +1,4 @@
-"""Sums over amounts of several currencies."""
+"""Sums over amounts of several currencies, and over quantities of several units."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ from ci_bot.worker.rules.models.fan_outs import list_source_keys
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.models.mixed_types import is_money_name
 from ci_bot.worker.rules.observation import RuleObservation
-from ci_bot.worker.sql import ScopedSelect, SelectSource, split_conditions, table_name
+from ci_bot.worker.sql import (
+    ScopedSelect,
+    SelectSource,
+    enter_expression,
+    split_conditions,
+    table_name,
+)
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -30,6 +36,16 @@ _CONVERTED = re.compile(
     r"euros?|dollars?|base|home|group|reporting|converted|normali[sz]ed|cents?)(?:_|$)",
     re.IGNORECASE,
 )
+_UNIT = re.compile(
+    r"^(?:\w+_)?(?:uom|unit_of_measure|measure_unit|quantity_unit|qty_unit)(?:_code)?$",
+    re.IGNORECASE,
+)
+_MEASURED = frozenset({"quantity", "qty"})
+# Each of these has one unit: pieces of a screw, litres of a paint.
+_OF_ONE_UNIT = frozenset({
+    "part", "item", "product", "sku", "article", "material", "ingredient", "component", "good",
+    "goods", "commodity", "substance", "drug", "medicine", "meter", "sensor", "resource",
+})  # fmt: skip
 _QUANTITIES = frozenset({"quantity", "qty", "units", "count", "pieces", "items", "nights", "seats"})
 
 
@@ -43,23 +59,46 @@ class MixedCurrencies(ModelRule):
         query = self.query_of(model)
         if query is None or not query.tree.has_any(*_ADDING):
             return
-        found: dict[tuple[str, str], str] = {}
+        found: dict[tuple[str, str], tuple[str, bool]] = {}
         for select in query.root.selects:
             for name, item in select.results:
                 for node in item.find_all(*_ADDING):
                     if node.find_ancestor(exp.Select) is select.node:
                         for amount, currency in self._iterate_mixed(select, node):
-                            found[name, amount] = currency
-        for (column, amount), currency in found.items():
+                            found[name, amount] = currency, True
+                        for quantity, unit in self._iterate_mixed_units(select, node):
+                            found[name, quantity] = unit, False
+        for (column, amount), (measure, is_money) in found.items():
             yield self.make_observation(
                 model,
-                f"`{column}` adds up `{amount}` over rows of all currencies: `{currency}` says "
-                "which one each amount is in.",
-                f"`{currency}` is among the groups or fixed by a filter, or the amount is "
+                f"`{column}` adds up `{amount}` over rows of all "
+                f"{'currencies' if is_money else 'units'}: `{measure}` says which one each amount "
+                "is in.",
+                f"`{measure}` is among the groups or fixed by a filter, or the amount is "
                 "converted before",
                 subject=[f"{column} of {amount}"],
                 anchors=(column, amount),
             )
+
+    def _iterate_mixed_units(
+        self, select: ScopedSelect, total: exp.Expr
+    ) -> Iterator[tuple[str, str]]:
+        """Yields quantities that a total adds up as they are, each with the column of its unit."""
+        column = enter_expression(total.this, exp.Paren, exp.Abs, exp.Coalesce)
+        words = split_column_name_into_words(column.name)
+        if not isinstance(column, exp.Column) or _MEASURED.isdisjoint(words):
+            return
+        keys = [key.name for key in select.list_group_keys() if isinstance(key, exp.Column)]
+        if any(not _OF_ONE_UNIT.isdisjoint(split_column_name_into_words(key)) for key in keys):
+            return
+        source = select.find_source(column)
+        unit = next(filter(_UNIT.match, self._list_columns(source)), None)
+        if unit is None or self._is_fixed(select, total, column, unit):
+            return
+        # Whoever shows the unit of the group knows that it has one.
+        read = {one.name.lower() for one in select.find_all(exp.Column)}
+        if unit not in read:
+            yield column.name, unit
 
     def _iterate_mixed(self, select: ScopedSelect, total: exp.Expr) -> Iterator[tuple[str, str]]:
         """Yields amounts that a total adds up, each with the column of its currency."""
@@ -105,7 +144,7 @@ class MixedCurrencies(ModelRule):
 
 def _may_convert(total: exp.Expr) -> bool:
     """Whether a total multiplies or divides by something else than a quantity."""
-    if total.find(exp.Div) is not None:
+    if not all(map(_divides_by_quantity, total.find_all(exp.Div))):
         return True
     factors = [
         factor.unnest()
@@ -121,6 +160,18 @@ def _may_convert(total: exp.Expr) -> bool:
         )
         for factor in factors
     )
+
+
+def _divides_by_quantity(node: exp.Div) -> bool:
+    """Whether a division is by a whole number, or by the number of pieces that a price is for."""
+    divisor = enter_expression(node.expression, exp.Paren, exp.Cast, exp.Nullif)
+    if isinstance(divisor, exp.Literal):
+        return bool(divisor.is_int)
+    if not isinstance(divisor, exp.Column):
+        return False
+    words = split_column_name_into_words(divisor.name)
+    # Units per euro are a rate of exchange; `price_per` ends with the word.
+    return "per" not in words[:-1] and (words[-1] == "per" or not _QUANTITIES.isdisjoint(words))
 
 
 def _reads_currency(columns: Iterable[exp.Column]) -> bool:

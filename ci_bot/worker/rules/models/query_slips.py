@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlglot import exp
 
 from ci_bot.protocol.rules import quote_names
-from ci_bot.worker.rules.models.declared_keys import find_column_alias_and_name, list_grains
+from ci_bot.worker.rules.models.declared_keys import (
+    find_column_alias_and_name,
+    list_grains,
+    split_column_name_into_words,
+)
 from ci_bot.worker.rules.models.fan_outs import list_source_keys
 from ci_bot.worker.rules.models.mixed_types import TIMES_OF_DAY, ModelValueTypes
 from ci_bot.worker.sql import EPOCH, ModelQuery, ScopedQuery, ScopedSelect, split_conditions
@@ -48,6 +52,7 @@ _TURNED: Mapping[type, type] = {
 # Characters that mean something else in a regular expression.
 _SPECIAL = frozenset(".|*+?$^")
 _BY_ORDER = (exp.Lag, exp.Lead, exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue)
+_NUMBERS_OF_THINGS = frozenset({"id", "no", "number", "nr", "key", "code"})
 _ALTERNATIVES = 2
 
 
@@ -428,6 +433,8 @@ def _iterate_mixing_windows(
             by = {column.name.lower() for column in columns}
             keys = list_source_keys(select.find_source(columns[0]), by_table)
             rest = _find_rest_of_key(keys, by)
+            if not rest and isinstance(window.this, exp.Lag | exp.Lead):
+                rest = _find_shown_thing(shown, keys, frozenset(by))
             if rest & shown:
                 yield QuerySlip(
                     window,
@@ -435,6 +442,22 @@ def _iterate_mixing_windows(
                     f"{quote_names(by)} alone identifies no row",
                     f"the window has PARTITION BY {quote_names(rest)}",
                 )
+
+
+def _find_shown_thing(
+    shown: Iterable[str], keys: Sequence[frozenset[str]], by: frozenset[str]
+) -> frozenset[str]:
+    """Finds the number of a thing that has several rows: it is shown, and in no key of a row."""
+    if not keys or any(key & by for key in keys):
+        return frozenset()
+    things = [
+        name
+        for name in sorted(shown)
+        if name not in by
+        and not any(name in key for key in keys)
+        and split_column_name_into_words(name)[-1] in _NUMBERS_OF_THINGS
+    ]
+    return frozenset(things[:1])
 
 
 def _find_rest_of_key(keys: Sequence[frozenset[str]], by: Iterable[str]) -> frozenset[str]:

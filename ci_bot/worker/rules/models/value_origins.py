@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqlglot import exp
@@ -83,6 +84,20 @@ class ValueOrigins:
         model = self._by_table.get(table_name(source))
         query = self._queries.query_of(model) if model is not None else None
         return query.root if query is not None else None
+
+    def find_largest_number_of_seed(
+        self, select: ScopedSelect, column: exp.Column
+    ) -> Decimal | None:
+        """Finds the largest number in a column of a seed; None for another table."""
+        source = select.find_source(column)
+        model = self._by_table.get(table_name(source)) if isinstance(source, exp.Table) else None
+        if model is None or not is_seed_model(model):
+            return None
+        kind = (model.columns_to_types or {}).get(column.name.lower())
+        if kind is None or kind.this not in exp.DataType.NUMERIC_TYPES:
+            return None
+        numbers = [Decimal(str(value)) for value in _read_seed_column(model, column.name.lower())]
+        return max((one for one in numbers if one.is_finite()), default=None)
 
     def find_texts(  # noqa: PLR0911 - one branch for each kind of node reads best
         self, select: ScopedSelect, node: exp.Expr, depth: int = 0
@@ -180,12 +195,16 @@ def _find_texts_of_seed(model: SeedModel, name: str) -> KnownTexts | None:
     kind = (model.columns_to_types or {}).get(name)
     if kind is None or kind.this not in exp.DataType.TEXT_TYPES:
         return None
+    texts = frozenset(map(str, _read_seed_column(model, name)))
+    return KnownTexts(f"a column of the seed `{model.name}`", texts) if texts else None
+
+
+def _read_seed_column(model: SeedModel, name: str) -> list[Any]:
+    """Reads the values of a seed's column; empty if the file is too long or cannot be read."""
     if not model.is_hydrated or len(model.seed.content) > _LONGEST_SEED:
-        return None
+        return []
     try:
         frames: Iterable[Any] = model.render_seed()
-        rows = [row for frame in frames for row in frame[name]]
+        return [row for frame in frames for row in frame[name] if row is not None]
     except Exception:  # pandas raises many types; `seed-broken` reports a file that it cannot read
-        return None
-    texts = frozenset(str(value) for value in rows if value is not None)
-    return KnownTexts(f"a column of the seed `{model.name}`", texts) if texts else None
+        return []

@@ -47,6 +47,15 @@ _MEASURES = frozenset({
     "latency", "percent", "pct", "ratio", "margin", "speed", "hours", "days", "minutes", "seconds",
 })  # fmt: skip
 
+_SHARES = frozenset({"pct", "percent", "percentage", "share", "ratio", "rate"})
+_HUNDRED = 100
+# A text with such a word in its name holds numbers: measures, their units, and quantities.
+_AMOUNTS = _MEASURES - {"rating", "rate"} | {
+    "amount", "quantity", "qty", "volume", "length", "width", "depth", "distance", "pressure",
+    "voltage", "power", "energy", "count", "total", "eur", "usd", "kg", "grams", "km", "cm", "mm",
+    "nm", "ml", "kw", "kwh", "mw", "mwh", "bar", "psi", "rpm", "celsius", "ms",
+}  # fmt: skip
+
 
 def iterate_value_slips(
     query: ModelQuery, origins: ValueOrigins, types: ModelValueTypes
@@ -236,7 +245,16 @@ def _iterate_totals_of_results(
         )
         return
     below, made = origins.find_expression(select, cut)
-    if not isinstance(node, exp.Avg) or below is select or not _is_average(made):
+    if not isinstance(node, exp.Avg) or below is select:
+        return
+    if isinstance(cut, exp.Column) and _is_share_of_totals(cut.name, below, made, origins):
+        yield QuerySlip(
+            node,
+            "is an average of shares: a share of one in two has the weight of one of thousands",
+            "the totals are added up and then divided: both are beside the share",
+        )
+        return
+    if not _is_average(made):
         return
     counts = [name for name, value in below.results if value.find(exp.Count, exp.Sum) is not None]
     if any(name for name in counts if below.find_result(name) is not made):
@@ -254,6 +272,34 @@ def _is_average(node: exp.Expr) -> bool:
             value.expression.find(exp.Count, exp.Sum) is not None
         )
     return isinstance(value, exp.Avg)
+
+
+def _is_share_of_totals(
+    name: str, select: ScopedSelect, made: exp.Expr, origins: ValueOrigins
+) -> bool:
+    """Whether a value is a total of a group, divided by a value that the query shows as well."""
+    if _SHARES.isdisjoint(split_column_name_into_words(name)):
+        return False
+    quotient = _drop_hundred(made)
+    if not isinstance(quotient, exp.Div):
+        return False
+    total = _drop_hundred(quotient.this)
+    whole = enter_expression(quotient.expression, exp.Paren, exp.Cast, exp.Nullif)
+    shown = [value for _, value in select.results]
+    if total not in shown or whole not in shown:
+        return False
+    _, source = origins.find_expression(select, total)
+    return isinstance(source, exp.Sum | exp.Count | exp.CountIf)
+
+
+def _drop_hundred(node: exp.Expr) -> exp.Expr:
+    """Returns what is rounded, cast or multiplied by 100."""
+    value = enter_expression(node, exp.Paren, exp.Cast, exp.Round, exp.Coalesce)
+    if isinstance(value, exp.Mul):
+        for side, other in ((value.this, value.expression), (value.expression, value.this)):
+            if read_constant_number_or_day(side) == _HUNDRED:
+                return _drop_hundred(other)
+    return value
 
 
 def _iterate_unreadable_casts(
@@ -322,7 +368,12 @@ def _iterate_extremes_of_texts(
 ) -> Iterator[QuerySlip]:
     is_day_first = isinstance(value, exp.TimeToStr) and value.text("format")[:2] in _SMALL_FIRST
     is_number = False
-    if isinstance(value, exp.Cast) and value.to.this in exp.DataType.TEXT_TYPES:
+    if isinstance(value, exp.Column) and not _AMOUNTS.isdisjoint(
+        split_column_name_into_words(value.name)
+    ):
+        kind = types.find_type(select, value)
+        is_number = kind is not None and kind.this in exp.DataType.TEXT_TYPES
+    elif isinstance(value, exp.Cast) and value.to.this in exp.DataType.TEXT_TYPES:
         kind = types.find_type(select, value.this)
         is_number = kind is not None and kind.this in exp.DataType.NUMERIC_TYPES
     if is_day_first or is_number:
