@@ -40,6 +40,10 @@ _UNIT = re.compile(
     r"^(?:\w+_)?(?:uom|unit_of_measure|measure_unit|quantity_unit|qty_unit)(?:_code)?$",
     re.IGNORECASE,
 )
+# How many pieces a price is for, in the words of purchasing systems.
+_PRICE_UNIT = re.compile(
+    r"^(?:\w+_)?price_(?:per|unit|base|basis)(?:_qty|_quantity)?$", re.IGNORECASE
+)
 _MEASURED = frozenset({"quantity", "qty"})
 # Each of these has one unit: pieces of a screw, litres of a paint.
 _OF_ONE_UNIT = frozenset({
@@ -66,7 +70,10 @@ class MixedCurrencies(ModelRule):
                     if node.find_ancestor(exp.Select) is select.node:
                         for amount, currency in self._iterate_mixed(select, node):
                             found[name, amount] = currency, True
-                        for quantity, unit in self._iterate_mixed_units(select, node):
+                        for quantity, unit in (
+                            *self._iterate_mixed_units(select, node),
+                            *self._iterate_prices_of_other_pieces(select, node),
+                        ):
                             found[name, quantity] = unit, False
         for (column, amount), (measure, is_money) in found.items():
             yield self.make_observation(
@@ -99,6 +106,24 @@ class MixedCurrencies(ModelRule):
         read = {one.name.lower() for one in select.find_all(exp.Column)}
         if unit not in read:
             yield column.name, unit
+
+    def _iterate_prices_of_other_pieces(
+        self, select: ScopedSelect, total: exp.Expr
+    ) -> Iterator[tuple[str, str]]:
+        """Yields prices that are multiplied by a quantity, and are for 1 or 100 pieces of it."""
+        read = {one.name.lower() for one in select.find_all(exp.Column)}
+        for product in total.find_all(exp.Mul):
+            factors = [one.unnest() for one in product.iter_expressions()]
+            words = [split_column_name_into_words(one.name) for one in factors]
+            for price, other in zip(factors, reversed(words), strict=True):
+                if not isinstance(price, exp.Column) or _QUANTITIES.isdisjoint(other):
+                    continue
+                if "price" not in split_column_name_into_words(price.name):
+                    continue
+                pieces = filter(_PRICE_UNIT.match, self._list_columns(select.find_source(price)))
+                unit = next(pieces, None)
+                if unit is not None and unit not in read:
+                    yield price.name, unit
 
     def _iterate_mixed(self, select: ScopedSelect, total: exp.Expr) -> Iterator[tuple[str, str]]:
         """Yields amounts that a total adds up, each with the column of its currency."""

@@ -172,11 +172,11 @@ def _iterate_hours_of_another_zone(
     select: ScopedSelect, origins: ValueOrigins
 ) -> Iterator[QuerySlip]:
     """Yields the hour of a moment in UTC beside the day of the same moment in a time zone."""
-    hours = [(node, node.this) for node in select.find_all(exp.Hour)]
-    hours += [
-        (node, node.expression)
-        for node in select.find_all(exp.Extract)
-        if node.this.name.upper() == "HOUR"
+    hours = [
+        (node, node.this if isinstance(node, exp.Hour) else node.expression)
+        for _, item in select.results
+        for node in item.find_all(exp.Hour, exp.Extract)
+        if isinstance(node, exp.Hour) or node.this.name.upper() == "HOUR"
     ]
     if not hours:
         return

@@ -49,7 +49,7 @@ _MEASURES = frozenset({
 
 _SHARES = frozenset({"pct", "percent", "percentage", "share", "ratio", "rate"})
 _HUNDRED = 100
-# A text with such a word in its name holds numbers: measures, their units, and quantities.
+# A text whose name ends with such a word holds numbers: measures, their units, and quantities.
 _AMOUNTS = _MEASURES - {"rating", "rate"} | {
     "amount", "quantity", "qty", "volume", "length", "width", "depth", "distance", "pressure",
     "voltage", "power", "energy", "count", "total", "eur", "usd", "kg", "grams", "km", "cm", "mm",
@@ -368,9 +368,7 @@ def _iterate_extremes_of_texts(
 ) -> Iterator[QuerySlip]:
     is_day_first = isinstance(value, exp.TimeToStr) and value.text("format")[:2] in _SMALL_FIRST
     is_number = False
-    if isinstance(value, exp.Column) and not _AMOUNTS.isdisjoint(
-        split_column_name_into_words(value.name)
-    ):
+    if isinstance(value, exp.Column) and split_column_name_into_words(value.name)[-1] in _AMOUNTS:
         kind = types.find_type(select, value)
         is_number = kind is not None and kind.this in exp.DataType.TEXT_TYPES
     elif isinstance(value, exp.Cast) and value.to.this in exp.DataType.TEXT_TYPES:
