@@ -175,6 +175,8 @@ def test_average__of_shares_beside_their_totals(item: str, expected: list[str]) 
         ("COUNT(l.refunded)", ["high"]),
         ("COUNT(l.vip) / COUNT(*)", ["high"]),
         ("COUNT_IF(l.refunded)", []),
+        # A share of those that are known.
+        ("COUNT_IF(l.refunded) / COUNT(l.refunded)", []),
         ("COUNT(l.received_on)", []),
         ("COUNT(l.qty)", []),
     ],
