@@ -30,7 +30,7 @@ _PASSING_ON = (
     exp.Last, exp.SHA2, exp.MD5, exp.Abs, exp.Alias, exp.Distinct,
 )  # fmt: skip
 _NEVER = (exp.Literal, exp.Count, exp.CountIf, exp.RowNumber, exp.Boolean, exp.CurrentDate,
-          exp.CurrentTimestamp)  # fmt: skip
+          exp.CurrentTimestamp, exp.Is, exp.NullSafeEQ, exp.Exists)  # fmt: skip
 _TESTS = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Like, exp.ILike,
     exp.RegexpLike,

@@ -36,7 +36,8 @@ STAYS = {
         "vip is never NULL.'); "
         "SELECT l.order_id, l.line_no, l.part_no, l.qty, l.uom, l.price, l.price_per, l.currency, "
         "l.discount_pct, l.tax_pct, l.torque_nm, l.length_name, l.refunded, l.vip, l.gift, "
-        "l.ordered_on, l.promised_on, l.received_on, l.started_at, l.ended_at FROM shop.lines AS l"
+        "l.ordered_on, l.promised_on, l.received_on, l.started_at, l.ended_at, "
+        "CAST(l.received_on IS NULL AS BOOLEAN) AS is_open FROM shop.lines AS l"
     ),
     "models/orders.sql": (
         "MODEL (name stg.orders, kind FULL, grain order_id); "
@@ -196,6 +197,8 @@ def test_extreme_of_a_text_and_count_of_a_flag(item: str, expected: list[str]) -
         ("l.refunded IS NOT TRUE", []),
         ("l.refunded", []),
         ("NOT l.vip", []),
+        # IS NULL is true or false.
+        ("NOT l.is_open", []),
         ("NOT l.received_on IS NULL", []),
     ],
 )
