@@ -25,6 +25,11 @@ STAYS = {
         "WHERE CAST(FROM_UTC_TIMESTAMP(s.scanned_at, 'Europe/Rome') AS DATE) "
         "BETWEEN @start_ds AND @end_ds"
     ),
+    "models/visits.sql": (
+        "MODEL (name core.visits, kind INCREMENTAL_BY_TIME_RANGE (time_column scanned_on, "
+        "lookback 3)); SELECT s.scanned_on, COUNT(*) AS n FROM stg.scans AS s "
+        "WHERE s.scanned_on BETWEEN @start_ds AND @end_ds GROUP BY s.scanned_on"
+    ),
     "models/days.sql": (
         "MODEL (name stg.days, kind INCREMENTAL_BY_TIME_RANGE (time_column day), grain day); "
         "SELECT d.day, d.on_hand, d.entries FROM shop.days AS d "
@@ -358,6 +363,18 @@ def test_lookback__of_a_new_model_and_of_its_source(
     assert list_severities("lookback-removed", text, kind=kind, more=more) == expected
 
 
+def test_lookback__that_no_reader_of_the_source_has__is_medium() -> None:
+    stays = {path: text for path, text in STAYS.items() if path != "models/visits.sql"}
+    found = list_severities_of_new_model(
+        "lookback-removed",
+        GATES,
+        stays=stays,
+        external=TABLES,
+        kind=BY_DAY.format("scanned_on", ""),
+    )
+    assert found == ["medium"]
+
+
 @pytest.mark.parametrize(
     ("name", "value", "kind", "expected"),
     [
@@ -368,6 +385,9 @@ def test_lookback__of_a_new_model_and_of_its_source(
         ("on_hand", "SUM(d.on_hand)", BY_DAY.format("day", ""), []),
         ("max_on_hand", "MAX(d.entries)", BY_DAY.format("day", ""), []),
         ("handed_on", "SUM(d.entries)", BY_DAY.format("day", ""), []),
+        # Machines that run.
+        ("running", "SUM(d.entries)", BY_DAY.format("day", ""), []),
+        ("running_total", "SUM(d.entries)", BY_DAY.format("day", ""), ["high"]),
     ],
 )
 def test_total__of_a_day_that_is_called_a_running_one(

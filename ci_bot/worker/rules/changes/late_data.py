@@ -37,10 +37,17 @@ def find_missing_lookbacks(model: Model, inputs: RuleInputs) -> Iterator[RuleObs
                 f"late, and this model computes {own or 'none'} of them again: what arrives "
                 "late never reaches it.",
                 f"the lookback is {theirs}, or a total without late data is wanted",
+                severity=None if _does_a_reader_look_back(name, theirs, inputs) else "medium",
                 model=model,
                 subject=(called,),
                 anchors=("kind", "lookback"),
             )
+
+
+def _does_a_reader_look_back(source: str, intervals: int, inputs: RuleInputs) -> bool:
+    """Whether the team lets a reader of the source follow its late data."""
+    readers = [one for one in inputs.after.values() if source in one.depends_on]
+    return any(_is_by_time_range(one) and int(one.lookback or 0) >= intervals for one in readers)
 
 
 def _is_by_time_range(model: Model) -> bool:

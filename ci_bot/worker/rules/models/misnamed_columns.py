@@ -54,8 +54,8 @@ _NET = frozenset({"net", "balance"})
 _SIZES = frozenset({"abs", "absolute", "gross", "turnover", "volume"})
 # Words of what has come together since the beginning.
 _RUNNING = (
-    ("cumulative",), ("cumulated",), ("running",), ("lifetime",), ("on", "hand"), ("to", "date"),
-    ("all", "time"), ("so", "far"),
+    ("cumulative",), ("cumulated",), ("running", "total"), ("running", "sum"), ("lifetime",),
+    ("on", "hand"), ("to", "date"), ("all", "time"), ("so", "far"),
 )  # fmt: skip
 _SHORTEST = 4
 _DURATIONS = (exp.DateDiff, exp.TimestampDiff, exp.DatetimeDiff, exp.MonthsBetween)
