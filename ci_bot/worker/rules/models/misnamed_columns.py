@@ -181,8 +181,8 @@ class MisnamedColumn(ModelRule):
                     continue
                 yield self.make_observation(
                     model,
-                    f"`{name}` means a total since the beginning ({' '.join(running)}), and adds up "
-                    f"the rows of each `{time}` alone.",
+                    f"`{name}` means a total since the beginning ({' '.join(running)}), and adds "
+                    f"up the rows of each `{time}` alone.",
                     "a FULL model adds up the days with SUM OVER (ORDER BY ...), or the column has "
                     "another name",
                     subject=[name],

@@ -79,7 +79,7 @@ def _iterate_open_ends(
             yield QuerySlip(
                 part,
                 f"is never true in a row without `{end.name}`: {reason}",
-                "the range has COALESCE around its end, or OR ... IS NULL",
+                "COALESCE is around the end of the range, or IS NULL beside it",
             )
 
 
