@@ -36,7 +36,8 @@ from ci_bot.protocol.rules import (
 )
 from ci_bot.worker.rules import registry as worker_registry
 from ci_bot.worker.rules import run_rules  # noqa: F401 - rules register when they are imported
-from ci_bot.worker.rules.models.linter_rule import MODEL_RULES, ModelRule
+from ci_bot.worker.rules.model_rules import MODEL_RULES
+from ci_bot.worker.rules.models.linter_rule import ModelRule
 from tests.conftest import REPOSITORY
 from tests.rule_pages import FOLDER, INDEX, faults, index, with_policy
 

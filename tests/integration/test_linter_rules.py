@@ -13,7 +13,7 @@ import pytest
 from ci_bot.bot.policy.policy_file import FILE_NAME
 from ci_bot.linter import RULES
 from ci_bot.protocol.rules import RULES as PAGES
-from ci_bot.worker.rules.models import MODEL_RULES
+from ci_bot.worker.rules.model_rules import MODEL_RULES
 from tests.conftest import missing
 from tests.language_server import open_project
 from tests.locked_packages import LockedPackagesMissingError

@@ -13,8 +13,8 @@ from sqlglot.errors import SqlglotError
 from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.worker.rules.models.linter_rule import ProjectView
-from ci_bot.worker.rules.models.refused_queries import QueryRefused
-from ci_bot.worker.rules.models.spark_functions import SPARK_FUNCTIONS
+from ci_bot.worker.rules.queries.refused_queries import QueryRefused
+from ci_bot.worker.rules.queries.spark_functions import SPARK_FUNCTIONS
 from tests.unit.rules.spark_refusals import REFUSED, RUNS, TABLES, UNKNOWN
 from tests.unit.rules.world import models
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ci_bot.worker.rules.executions import find_missed_changes, list_executions
     from ci_bot.worker.rules.files.seed_values import SeedRows, compare_seed_rows
     from ci_bot.worker.rules.inputs import RuleInputs, make_base_reader, make_head_reader
-    from ci_bot.worker.rules.models import MODEL_RULES
+    from ci_bot.worker.rules.model_rules import MODEL_RULES
     from ci_bot.worker.rules.models.linter_rule import (
         ModelRule,
         ProjectView,
@@ -41,7 +41,7 @@ __getattr__ = open_on_demand(
         "executions": ["find_missed_changes", "list_executions"],
         "files.seed_values": ["SeedRows", "compare_seed_rows"],
         "inputs": ["RuleInputs", "make_head_reader", "make_base_reader"],
-        "models": ["MODEL_RULES"],
+        "model_rules": ["MODEL_RULES"],
         "models.linter_rule": [
             "ModelRule",
             "ProjectView",

@@ -20,7 +20,8 @@ from ci_bot.worker.rules.files import (
 from ci_bot.worker.rules.files.unseen_files import find_unread_files
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair, iterate_pairs, list_touched_models
-from ci_bot.worker.rules.models.linter_rule import MODEL_RULES, ProjectView
+from ci_bot.worker.rules.model_rules import MODEL_RULES
+from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.observation import (
     RuleObservation,
     find_anchor_line,

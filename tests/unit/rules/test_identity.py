@@ -9,7 +9,7 @@ import pytest
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.messages.names import MessageNames
-from ci_bot.worker.rules.models.linter_rule import MODEL_RULES
+from ci_bot.worker.rules.model_rules import MODEL_RULES
 from ci_bot.worker.rules.observation import RuleObservation, list_new_observations, make_finding
 from tests.unit.rules.shop import FILES
 from tests.unit.rules.world import change, files, seen

@@ -19,9 +19,9 @@ from ci_bot.worker.rules.models.declared_keys import (
     list_column_aliases_and_names,
     list_unique_keys,
 )
-from ci_bot.worker.rules.models.fan_outs import list_source_keys
-from ci_bot.worker.rules.models.mixed_types import ModelValueTypes, name_family
 from ci_bot.worker.rules.observation import RuleObservation
+from ci_bot.worker.rules.queries.fan_outs import list_source_keys
+from ci_bot.worker.rules.queries.mixed_types import ModelValueTypes, name_family
 from ci_bot.worker.rules.registry import on_change, on_new_model
 from ci_bot.worker.sql import ModelQueries, ModelQuery, ScopedSelect, plain_name, table_name
 

@@ -13,8 +13,8 @@ from ci_bot.redaction import redact_shapes, shorten_redacted
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.declared_keys import list_grains, list_unique_keys
-from ci_bot.worker.rules.models.query_shape import UnionColumnOrder, list_moved_names
 from ci_bot.worker.rules.observation import SAME_COLUMN_ORDER, RuleObservation
+from ci_bot.worker.rules.queries.query_shape import UnionColumnOrder, list_moved_names
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.sql import (
     ClauseKey,

@@ -11,9 +11,9 @@ from sqlglot import exp
 
 from ci_bot.worker.rules.models.declared_keys import split_column_name_into_words
 from ci_bot.worker.rules.models.linter_rule import ProjectView
-from ci_bot.worker.rules.models.mixed_types import TIMES_OF_DAY, ModelValueTypes
-from ci_bot.worker.rules.models.query_slips import QuerySlip, read_constant_number_or_day
-from ci_bot.worker.rules.models.value_origins import ValueOrigins
+from ci_bot.worker.rules.queries.mixed_types import TIMES_OF_DAY, ModelValueTypes
+from ci_bot.worker.rules.queries.query_slips import QuerySlip, read_constant_number_or_day
+from ci_bot.worker.rules.queries.value_origins import ValueOrigins
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_expression
 
 _ONE, _HUNDRED = Decimal(1), Decimal(100)

@@ -13,10 +13,10 @@ from ci_bot.worker.rules.models.declared_keys import (
     find_column_alias_and_name,
     split_column_name_into_words,
 )
-from ci_bot.worker.rules.models.fan_outs import list_source_keys
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.models.mixed_types import is_money_name
 from ci_bot.worker.rules.observation import RuleObservation
+from ci_bot.worker.rules.queries.fan_outs import list_source_keys
+from ci_bot.worker.rules.queries.mixed_types import is_money_name
 from ci_bot.worker.sql import (
     ScopedSelect,
     SelectSource,

@@ -16,8 +16,8 @@ from sqlmesh.core import dialect as d
 
 from ci_bot.protocol.rules import find_rule, quote_names
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.models.spark_functions import SPARK_FUNCTIONS
 from ci_bot.worker.rules.observation import RuleObservation
+from ci_bot.worker.rules.queries.spark_functions import SPARK_FUNCTIONS
 from ci_bot.worker.sql import (
     ModelQuery,
     ScopedSelect,

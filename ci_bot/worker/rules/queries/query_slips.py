@@ -21,8 +21,8 @@ from ci_bot.worker.rules.models.declared_keys import (
     list_grains,
     split_column_name_into_words,
 )
-from ci_bot.worker.rules.models.fan_outs import list_source_keys
-from ci_bot.worker.rules.models.mixed_types import TIMES_OF_DAY, ModelValueTypes
+from ci_bot.worker.rules.queries.fan_outs import list_source_keys
+from ci_bot.worker.rules.queries.mixed_types import TIMES_OF_DAY, ModelValueTypes
 from ci_bot.worker.sql import EPOCH, ModelQuery, ScopedQuery, ScopedSelect, split_conditions
 
 if TYPE_CHECKING:

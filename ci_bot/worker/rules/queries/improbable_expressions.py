@@ -14,16 +14,16 @@ from sqlglot import exp
 
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.conversion_slips import iterate_conversion_slips
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.models.mixed_types import MixedTypes, ModelValueTypes
-from ci_bot.worker.rules.models.null_slips import iterate_null_slips
-from ci_bot.worker.rules.models.query_slips import iterate_slips, read_constant_number_or_day
-from ci_bot.worker.rules.models.row_slips import iterate_row_slips
-from ci_bot.worker.rules.models.unit_slips import iterate_unit_slips
-from ci_bot.worker.rules.models.value_origins import ValueOrigins
-from ci_bot.worker.rules.models.value_slips import iterate_value_slips
 from ci_bot.worker.rules.observation import RuleObservation
+from ci_bot.worker.rules.queries.conversion_slips import iterate_conversion_slips
+from ci_bot.worker.rules.queries.mixed_types import MixedTypes, ModelValueTypes
+from ci_bot.worker.rules.queries.null_slips import iterate_null_slips
+from ci_bot.worker.rules.queries.query_slips import iterate_slips, read_constant_number_or_day
+from ci_bot.worker.rules.queries.row_slips import iterate_row_slips
+from ci_bot.worker.rules.queries.unit_slips import iterate_unit_slips
+from ci_bot.worker.rules.queries.value_origins import ValueOrigins
+from ci_bot.worker.rules.queries.value_slips import iterate_value_slips
 from ci_bot.worker.sql import (
     ModelQuery,
     ScopedSelect,

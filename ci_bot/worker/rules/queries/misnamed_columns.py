@@ -15,8 +15,8 @@ from sqlglot import exp
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.declared_keys import make_singular, split_column_name_into_words
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.models.mixed_types import ModelValueTypes
 from ci_bot.worker.rules.observation import RuleObservation
+from ci_bot.worker.rules.queries.mixed_types import ModelValueTypes
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_casts, mentions_interval
 
 if TYPE_CHECKING:

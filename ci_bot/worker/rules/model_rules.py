@@ -1,0 +1,7 @@
+"""Every rule on one model of the head: on what it declares, and on what its query computes."""
+
+from __future__ import annotations
+
+from ci_bot.worker.rules.models.linter_rule import MODEL_RULES
+
+__all__ = ["MODEL_RULES"]
