@@ -10,12 +10,7 @@ from ci_bot.worker.rules.models.declared_keys import split_column_name_into_word
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.queries.mixed_types import ModelValueTypes
 from ci_bot.worker.rules.queries.query_slips import QuerySlip
-from ci_bot.worker.sql import (
-    ModelQuery,
-    ScopedSelect,
-    find_missing_value_reason,
-    split_conditions,
-)
+from ci_bot.worker.sql import ModelQuery, ScopedSelect, find_missing_value_reason, split_conditions
 
 _BOOLEAN = exp.DataType.Type.BOOLEAN
 # Words of columns that end a validity.
@@ -65,7 +60,7 @@ def _iterate_open_ends(
     for part in parts:
         end: exp.Expr | None = None
         if isinstance(part, exp.Between):
-            end = part.args.get("high")
+            _, _, end = part.iter_expressions()
         elif isinstance(part, exp.LT | exp.LTE):
             end = part.expression
         elif isinstance(part, exp.GT | exp.GTE):
@@ -86,7 +81,8 @@ def _iterate_open_ends(
 def _has_start(parts: list[exp.Expr], end: exp.Column, own: exp.Expr) -> bool:
     """Whether the join also compares with a beginning of the same table: it is a range."""
     if isinstance(own, exp.Between):
-        return isinstance(own.args.get("low"), exp.Column)
+        _, start, _ = own.iter_expressions()
+        return isinstance(start, exp.Column)
     return any(
         isinstance(side, exp.Column) and side.table == end.table and side.name != end.name
         for part in parts
