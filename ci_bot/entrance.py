@@ -37,5 +37,9 @@ def open_on_demand(package: str, modules: Mapping[str, Sequence[str]]) -> Callab
 def _import_module(name: str) -> ModuleType:
     # As the `import` statement does it: `python -X importtime` does not list importlib's imports.
     # With a name in `fromlist` it returns the module itself, and not its package.
-    module: ModuleType = __import__(name, fromlist=("__name__",))
+    try:
+        module: ModuleType = __import__(name, fromlist=("__name__",))
+    except AttributeError as error:
+        # Python would take it for a name that the package does not have, and hide the cause.
+        raise ImportError(f"{name} does not import: {error}") from error
     return module

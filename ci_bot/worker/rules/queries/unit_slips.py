@@ -29,7 +29,7 @@ _PARTS_OF_A_DAY = {Decimal(24): "hours", Decimal(1_440): "minutes", Decimal(86_4
 _LARGER: dict[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
     exp.Month: (exp.Year,),
     exp.Quarter: (exp.Year,),
-    exp.WeekOfYear: (exp.Year, exp.YearOfWeek),
+    exp.WeekOfYear: (exp.Year,),
     exp.Day: (exp.Month, exp.DayOfYear),
     exp.DayOfMonth: (exp.Month, exp.DayOfYear),
     exp.Hour: (exp.Day, exp.DayOfMonth, exp.DayOfYear),
