@@ -35,6 +35,9 @@ QUERIES = (
     "SELECT 1 AS x",
     "SELECT a.x FROM db.a AS a, db.one AS one",
     "SELECT t.x FROM db.A AS T WHERE T.X > 1",
+    "SELECT t.x FROM /* sqlglot.meta case_sensitive */ DB.A AS t JOIN DB.A AS u ON t.x = u.x",
+    "SELECT t.x FROM DB.A /* sqlglot.meta case_sensitive */ AS t",
+    'SELECT t.x FROM "Db"."A" AS t JOIN Db.A AS u ON t.x = u.x JOIN c."Db".A AS v ON v.x = t.x',
     # A name of a CTE that means a table, or might.
     "WITH a AS (SELECT * FROM a) SELECT * FROM a",
     "WITH a AS (SELECT * FROM b), b AS (SELECT * FROM db.c) SELECT * FROM a JOIN b ON a.x = b.x",

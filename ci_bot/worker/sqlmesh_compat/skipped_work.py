@@ -163,16 +163,19 @@ def _list_tables_of_plain_query(model: SqlModel) -> set[str] | None:
     """
     if model.depends_on_ or not model.extract_dependencies_from_query:
         return None
-    if "@" in model.query_.sql or model.macro_definitions or not is_sqlmesh_model_pure(model):
+    text = model.query_.sql
+    if "@" in text or model.macro_definitions or not is_sqlmesh_model_pure(model):
         return None
-    if not isinstance(model.query, exp.Query):
+    # A comment may tell SQLGlot to leave the case of the names behind it.
+    if "sqlglot.meta" in text or not isinstance(model.query, exp.Query):
         return None
     plain = list_tables_of_plain_query(model.query)
-    if plain is not None:
+    if plain is not None and not any(map(_is_case_noted, plain)):
         # Normalizing only the names is half of the work: the rest is for columns.
-        return {
-            d.normalize_model_name(table, model.default_catalog, model.dialect) for table in plain
-        }
+        names = (
+            tuple((part.name, bool(part.args.get("quoted"))) for part in t.parts) for t in plain
+        )
+        return {_normalize_table_name(n, model.default_catalog, model.dialect) for n in names}
     query = model.query.copy()
     try:
         with d.normalize_and_quote(query, model.dialect, model.default_catalog) as normalized:
@@ -183,6 +186,27 @@ def _list_tables_of_plain_query(model: SqlModel) -> set[str] | None:
     except Exception:
         return None  # rendering reports what is wrong with it
     return set(found)
+
+
+# What BigQuery's parser notes at a name whose case depends on more than its text and its quotes.
+_NOTED_OF_CASE = frozenset({"maybe_column", "quoted_table"})
+
+
+def _is_case_noted(table: exp.Table) -> bool:
+    return any(not _NOTED_OF_CASE.isdisjoint(node.meta) for node in (table, *table.parts))
+
+
+@lru_cache(maxsize=16_384)
+def _normalize_table_name(
+    parts: tuple[tuple[str, bool], ...], default_catalog: str | None, dialect: str
+) -> str:
+    """Normalizes the parts of a name, of each its text and whether it is quoted.
+
+    `normalize_model_name` remembers a table with its alias, and most queries give it another one.
+    """
+    own, *above = [exp.Identifier(this=name, quoted=quoted) for name, quoted in reversed(parts)]
+    table = exp.Table(this=own, **dict(zip(("db", "catalog"), above, strict=False)))
+    return str(d.normalize_model_name(table, default_catalog, dialect))
 
 
 # How many steps of crons are remembered: a plan asks for the same ones for each model.
