@@ -29,6 +29,7 @@ from ci_bot.worker.sql.equivalence.blocks import (
 )
 from ci_bot.worker.sql.equivalence.guarded_conditions import can_term_fail
 from ci_bot.worker.sql.equivalence.known_types import find_known_type
+from ci_bot.worker.sql.equivalence.semi_joins import move_conditions_of_semi_joins
 from ci_bot.worker.sql.equivalence.translate_clauses import LAYOUT, ClauseMentions
 
 # Because of its own join or of a later one, the rows of a source can be without a match.
@@ -286,6 +287,7 @@ def push_conditions_down(block: QueryBlock) -> None:
         early = [term for term in block.having if _is_of_keys(term)]
         block.having = [term for term in block.having if not _is_of_keys(term)]
         block.part.where += early
+    move_conditions_of_semi_joins(block.part)
     block.part.where = [item for term in block.part.where for item in split_conjuncts(term)]
     block.part.where = [term for term in block.part.where if not _filter_branches(block, term)]
     _make_unmatched_joins_anti(block)

@@ -58,7 +58,9 @@ def replace_choice(node: exp.Expr, *, on_spark: bool = True) -> exp.Expr | None:
         guard = _replace_zero_guard(choice.branches[0], choice.otherwise)
         found = guard if on_spark else None
         if found is None and choice.otherwise is not None:
-            found = _replace_only_branch(choice.branches[0], choice.otherwise)
+            found = _replace_only_branch(choice.branches[0], choice.otherwise) or _turn_known_test(
+                choice.branches[0], choice.otherwise
+            )
         if found is not None:
             return found
     return (
@@ -144,6 +146,18 @@ def _replace_only_branch(branch: ChoiceBranch, otherwise: exp.Expr) -> exp.Expr 
     if _find_null_tested_value(condition) == otherwise and not is_null(given):
         return _build_coalesce([otherwise, given])
     return None
+
+
+def _turn_known_test(branch: ChoiceBranch, otherwise: exp.Expr) -> exp.Expr | None:
+    """Asks IS NULL instead of IS NOT NULL, and exchanges both results: the test is never NULL."""
+    condition = branch.condition.unnest()
+    tested = condition.this.unnest() if isinstance(condition, exp.Not) else None
+    results = [branch.given, otherwise]
+    if tested is None or _find_null_tested_value(tested) is None:
+        return None
+    if any(map(is_null, results)) or not _have_one_type([*results]):
+        return None
+    return _build_case([ChoiceBranch(tested, otherwise)], branch.given)
 
 
 def _take_over_inner_choice(choice: CaseChoice) -> exp.Expr | None:

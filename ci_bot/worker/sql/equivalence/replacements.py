@@ -283,6 +283,14 @@ def _replace_moved(node: exp.Expr) -> exp.Expr | None:
     return shorter
 
 
+def _replace_round(node: exp.Expr) -> exp.Expr | None:
+    """Drops the number of digits 0 of ROUND, which is its default."""
+    more = [name for name, value in node.args.items() if value and name not in {"this", "decimals"}]
+    if more or node.args.get("decimals") != exp.Literal.number(0):
+        return None
+    return exp.Round(this=node.this.copy())
+
+
 def _replace_digest(node: exp.Expr) -> exp.Expr | None:
     """Replaces the length 0 of SHA2, which means 256."""
     if node.args.get("length") != exp.Literal.number(0):
@@ -356,6 +364,7 @@ _RULES: Mapping[str, Replacement] = {
     "Nvl2": _replace_nvl2,
     "Or": _replace_or,
     "Right": _replace_right,
+    "Round": _replace_round,
     "SHA2": _replace_digest,
     "StddevSamp": lambda node: exp.Stddev(this=node.this.copy()),
     "StartsWith": lambda node: _replace_text_search(node, "{}%"),

@@ -335,7 +335,8 @@ class ScalarTranslator:
         return TermOperation("concatenated", tuple(flat))
 
     def _translate_window(self, node: exp.Expr) -> Term:
-        function = self.translate_scalar(node.this)
+        called = node.this
+        function = self.translate_scalar(called)
         named = node.args.get("alias")
         has_more = any(node.args.get(name) for name in ("partition_by", "order", "spec"))
         written: tuple[Term, ...] = ()
@@ -357,12 +358,12 @@ class ScalarTranslator:
             _make_window_function(function),
             TermOperation("by", tuple(by), ArgumentOrder.FREE_AND_ONCE),
             TermOperation("order", tuple(keys)),
-            make_leaf("frame", _write_frame_in_full(frame, node.this, ordered=order is not None)),
+            make_leaf("frame", _write_frame_in_full(frame, called, ordered=order is not None)),
             *ends,
             *written,
         )
         is_range = frame is None or str(frame.args.get("kind") or "").upper() == "RANGE"
-        by_rows = not is_range and spark_sql.find_only_frame(node.this) is None
+        by_rows = not is_range and spark_sql.find_only_frame(called) is None
         return TermOperation("window", parts, windowed=True, ordered=by_rows)
 
     def _translate_ordered(self, node: exp.Expr) -> Term:
