@@ -86,7 +86,8 @@ class ScalarTranslator:
             return self._translate_query_value(node)
         if not spark_sql.is_known(node):
             self.host.add_gap(f"{node.key} is not understood")
-        if node.args.get("negate"):
+        # NOT LIKE ANY asks for one text that is not like it: it is not the opposite of LIKE ANY.
+        if node.args.get("negate") and not isinstance(node.expression, exp.Any | exp.All):
             return negate_term(self._translate_generic(node, without="negate"))
         return self._translate_generic(node)
 
