@@ -20,6 +20,7 @@ _COMPARING = (
 )  # fmt: skip
 # Functions that read a number as a time, with the units in a second.
 _EPOCH_UNITS = {"timestamp_seconds": 1, "timestamp_millis": 1_000, "timestamp_micros": 1_000_000}
+_TRIMMING = frozenset({"trim", "ltrim", "rtrim"})
 Found = TypeVar("Found")
 JsonMembers = Mapping[str, frozenset[ValueType]]
 
@@ -86,6 +87,9 @@ def read_constants(written: Iterable[exp.Expr]) -> QueryConstants:
             for column in call.find_all(exp.Column) if unit else ():
                 found = by_column.setdefault(column.name.lower(), set())
                 found |= {str(moment * unit) for text in others if (moment := _read_epoch(text))}
+    for name in _find_trimmed_columns(trees):
+        found = by_column.setdefault(name, set())
+        found |= {f" {text} " for text in found}
     _share_among_twins(by_column, twins)
     _share_among_twins(casts, twins)
     return QueryConstants(
@@ -101,6 +105,16 @@ def read_constants(written: Iterable[exp.Expr]) -> QueryConstants:
         frozenset(sought_nulls),
         _find_far_columns(trees),
     )
+
+
+def _find_trimmed_columns(trees: Iterable[exp.Expr]) -> set[str]:
+    calls = (call for tree in trees for call in tree.find_all(exp.Anonymous))
+    return {
+        column.name.lower()
+        for call in calls
+        if call.name.lower() in _TRIMMING
+        for column in call.find_all(exp.Column)
+    }
 
 
 def _find_far_columns(trees: Iterable[exp.Expr]) -> frozenset[str]:

@@ -64,6 +64,10 @@ DIFFERENT = {
         f"SELECT o.id {FROM} WHERE CAST(TIMESTAMP_MILLIS(o.ms) AS DATE) <= DATE '2024-03-01'",
         f"SELECT o.id {FROM} WHERE CAST(TIMESTAMP_MILLIS(o.ms) AS DATE) < DATE '2024-03-01'",
     ),
+    "blanks around a text that one filter cuts off": (
+        f"SELECT o.id {FROM} WHERE TRIM(o.status) = 'paid'",
+        f"SELECT o.id {FROM} WHERE o.status = 'paid'",
+    ),
     "one column beside another that nobody can try": (
         f"SELECT SOUNDEX(o.status) AS s, o.amount * 2 AS a {FROM}",
         f"SELECT SOUNDEX(o.status) AS s, o.amount * 3 AS a {FROM}",
