@@ -1,0 +1,10 @@
+AUDIT (
+  name price_not_negative,
+  dialect spark
+);
+
+SELECT
+  *
+FROM @this_model
+WHERE
+  price < 0
