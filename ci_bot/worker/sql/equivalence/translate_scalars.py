@@ -35,6 +35,11 @@ from ci_bot.worker.sql.equivalence.replacements import (
 from ci_bot.worker.sql.equivalence.select_frames import NamedResult, SelectFrame
 from ci_bot.worker.sql.equivalence.select_notes import QueryHost
 from ci_bot.worker.sql.equivalence.whole_bounds import settle_bound
+from ci_bot.worker.sql.equivalence.windows import (
+    list_computed_frame_ends,
+    make_window_function,
+    write_frame_in_full,
+)
 from ci_bot.worker.sqlmesh_compat import Tree
 
 _COMPARISONS: dict[type, str] = {
@@ -352,14 +357,12 @@ class ScalarTranslator:
         keys = (
             [self.translate_scalar(item) for item in order.expressions] if order is not None else []
         )
-        ends = [
-            self.translate_scalar(frame.args[n]) for n in _ENDS if frame and not _is_text(frame, n)
-        ]
+        ends = [self.translate_scalar(end) for end in list_computed_frame_ends(frame)]
         parts = (
-            _make_window_function(function),
+            make_window_function(function),
             TermOperation("by", tuple(by), ArgumentOrder.FREE_AND_ONCE),
             TermOperation("order", tuple(keys)),
-            make_leaf("frame", _write_frame_in_full(frame, called, ordered=order is not None)),
+            make_leaf("frame", write_frame_in_full(frame, called, ordered=order is not None)),
             *ends,
             *written,
         )
@@ -452,23 +455,6 @@ _OF_ONE_FORM = (
     exp.DataType.Type.TEXT, exp.DataType.Type.DATE, exp.DataType.Type.BOOLEAN,
 )  # fmt: skip
 _FIRST = {"this": "0", "expression": "1", "expressions": "2"}
-_ENDS = ("start", "end")
-_WHOLE = "UNBOUNDED PRECEDING UNBOUNDED FOLLOWING"
-
-
-def _write_frame_in_full(frame: exp.Expr | None, function: exp.Expr, *, ordered: bool) -> str:
-    """Writes a frame in full, as SQL completes a missing one.
-
-    A frame goes up to the current row. Without a frame it goes up to the row's peers, or is the
-    whole partition if there is no order.
-    """
-    only = spark_sql.find_only_frame(function)
-    if frame is None:
-        return only if only is not None else spark_sql.UP_TO_PEERS if ordered else _WHOLE
-    text = spark_sql.spell_frame(frame)
-    kind, _, extent = text.partition(" ")
-    is_whole = extent == _WHOLE and kind in ("ROWS", "RANGE", "GROUPS") and only is None
-    return _WHOLE if is_whole else text
 
 
 def _add_kind(term: Term, column: exp.Column) -> Term:
@@ -483,18 +469,5 @@ def _add_kind(term: Term, column: exp.Column) -> Term:
     return replace(term, stored_type=stored)
 
 
-def _is_text(frame: exp.Expr, name: str) -> bool:
-    return not isinstance(frame.args.get(name), exp.Expression)
-
-
 def _translate_literal(node: exp.Expr) -> Term:
     return make_leaf("string" if node.is_string else "number", str(node.this))
-
-
-def _make_window_function(function: Term) -> Term:
-    """Makes the function of a window, which is no aggregate of the SELECT."""
-    if not isinstance(function, TermOperation):
-        return function
-    plain = TermOperation(function.op, function.parts, function.order, ordered=function.ordered)
-    plain.aggregated = any(isinstance(p, TermOperation) and p.aggregated for p in function.parts)
-    return plain
