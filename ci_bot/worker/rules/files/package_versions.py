@@ -47,12 +47,12 @@ _PACKAGES = {
     "duckdb": _DUCKDB,
     "pandas": _PANDAS, "numpy": _PANDAS,
 }  # fmt: skip
-_HELD_ABOVE = frozenset({"pyspark", "pyspark-client", "pyspark-connect"})
+_HELD_ABOVE = frozenset({"pyspark", "pyspark-client", "pyspark-connect", "sqlmesh"})
 _NAMES = "|".join(sorted(map(re.escape, _PACKAGES), key=len, reverse=True))
 
 # It matches name[extras], and then the bounds of its version.
 _REQUIREMENT = re.compile(
-    rf"(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]*\])?\s*"
+    rf"(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]*\])?[^\S\n]*"
     r"(?P<asked>\(?\s*(?:===|==|~=|!=|<=|>=|<|>)[^;#'\"\n)]*)?",
     re.IGNORECASE,
 )

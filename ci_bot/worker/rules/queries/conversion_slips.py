@@ -4,6 +4,7 @@ shares that become 0, cents that a binary fraction loses, texts that one missing
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -74,6 +75,8 @@ def iterate_conversion_slips(
     for select in query.root.selects:
         for node in select.find_all(exp.UnixToStr, exp.Anonymous, exp.Cast):
             yield from _iterate_other_epochs(select, node, origins, types)
+        for node in select.find_all(exp.RegexpExtract):
+            yield from _iterate_missing_groups(node)
         for name, value in select.results:
             yield from _iterate_lost_shares(select, name, value, origins)
         for node in select.find_all(exp.Cast, exp.Floor):
@@ -81,6 +84,25 @@ def iterate_conversion_slips(
     for branch in query.root.branches:
         for name, value in branch.results:
             yield from _iterate_lost_texts(branch, name, value, keys, project)
+
+
+def _iterate_missing_groups(node: exp.Expr) -> Iterator[QuerySlip]:
+    """Yields REGEXP_EXTRACT of a group that the pattern does not have; without a number it is 1."""
+    pattern, group = node.expression, node.args.get("group")
+    if not isinstance(pattern, exp.Literal) or not isinstance(group, exp.Literal):
+        return
+    try:
+        groups = re.compile(pattern.name).groups
+    except re.error:
+        return  # Java may read it
+    if group.is_int and int(group.name) > groups:
+        yield QuerySlip(
+            node,
+            f"asks for group {group.name} of a pattern with {groups or 'no'} "
+            f"group{'' if groups == 1 else 's'}: Spark ends with an error at the first text that "
+            "matches",
+            "the number of the group is 0 for the whole match, or the pattern has the group",
+        )
 
 
 def _iterate_other_epochs(

@@ -57,6 +57,7 @@ _RUNNING = (
     ("cumulative",), ("cumulated",), ("running", "total"), ("running", "sum"), ("lifetime",),
     ("on", "hand"), ("to", "date"), ("all", "time"), ("so", "far"),
 )  # fmt: skip
+_ZONES_OF_UTC = frozenset({"UTC", "ETC/UTC", "GMT", "Z", "+00:00"})
 _SHORTEST = 4
 _DURATIONS = (exp.DateDiff, exp.TimestampDiff, exp.DatetimeDiff, exp.MonthsBetween)
 _UNITS = frozenset({"SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR"})
@@ -86,6 +87,7 @@ class MisnamedColumn(ModelRule):
                     or _describe_other_unit(name, item)
                     or _describe_other_place(name, item)
                     or _describe_lost_signs(name, item)
+                    or _describe_other_zone(name, item)
                 )
                 if why is not None:
                     found[name] = why
@@ -290,6 +292,30 @@ def _describe_lost_signs(name: str, item: exp.Expr) -> tuple[str, str] | None:
         "is called a net amount and adds up sizes: ABS makes what is taken away a plus",
         "SUM reads the amounts with their signs, or the column has another name",
     )
+
+
+def _describe_other_zone(name: str, item: exp.Expr) -> tuple[str, str] | None:
+    """Describes a time of a zone that is called UTC, and one of UTC that is called local."""
+    node = enter_casts(item)
+    if not isinstance(node, exp.FromTimeZone | exp.AtTimeZone):
+        return None
+    words = split_column_name_into_words(name)
+    zone = node.args.get("zone")
+    if zone is None or zone.name.upper() in _ZONES_OF_UTC:
+        return None
+    if isinstance(node, exp.FromTimeZone) and "local" in words and "utc" not in words:
+        return (
+            "is called local and is a time of UTC: TO_UTC_TIMESTAMP takes its argument for a "
+            "local time",
+            "it is FROM_UTC_TIMESTAMP, or the column has another name",
+        )
+    if isinstance(node, exp.AtTimeZone) and "utc" in words and "local" not in words:
+        return (
+            "is called UTC and is a local time: FROM_UTC_TIMESTAMP takes its argument for a time "
+            "of UTC",
+            "it is TO_UTC_TIMESTAMP, or the column has another name",
+        )
+    return None
 
 
 def _find_span(item: exp.Expr) -> tuple[list[exp.Column], list[exp.Column]] | None:

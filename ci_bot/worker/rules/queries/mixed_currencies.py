@@ -29,11 +29,17 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 _ADDING = (exp.Sum, exp.Avg)
+_TERMS = (exp.Add, exp.Sub)
+_FILLING = (exp.Paren, exp.Cast, exp.Coalesce, exp.Round)
 _CURRENCY = re.compile(r"^(?:\w+_)?(?:currency|ccy)(?:_code|_iso)?$", re.IGNORECASE)
 # The codes of the most traded currencies (ISO 4217), and words for "converted into our currency".
 _CONVERTED = re.compile(
     r"(?:^|_)(?:eur|usd|gbp|jpy|chf|cny|aud|cad|hkd|sgd|sek|nok|dkk|pln|czk|inr|brl|mxn|zar|krw|"
     r"euros?|dollars?|base|home|group|reporting|converted|normali[sz]ed|cents?)(?:_|$)",
+    re.IGNORECASE,
+)
+_OF_ONE_CURRENCY = re.compile(
+    r"_(?:eur|usd|gbp|jpy|chf|cny|aud|cad|sek|nok|dkk|pln|czk|inr|brl|euros?|dollars?)$",
     re.IGNORECASE,
 )
 _UNIT = re.compile(
@@ -61,7 +67,7 @@ class MixedCurrencies(ModelRule):
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
-        if query is None or not query.tree.has_any(*_ADDING):
+        if query is None or not query.tree.has_any(*_ADDING, *_TERMS):
             return
         found: dict[tuple[str, str], tuple[str, bool]] = {}
         for select in query.root.selects:
@@ -86,6 +92,34 @@ class MixedCurrencies(ModelRule):
                 subject=[f"{column} of {amount}"],
                 anchors=(column, amount),
             )
+        for select in query.root.selects:
+            for name, item in select.results:
+                for own, amount, currency in self._iterate_foreign_terms(select, item):
+                    yield self.make_observation(
+                        model,
+                        f"`{name}` adds `{amount}` to `{own}`, or takes it away, and "
+                        f"`{currency}` says which currency `{amount}` is in.",
+                        f"`{amount}` is converted before, or a filter fixes `{currency}`",
+                        subject=[f"{name} of {amount}"],
+                        anchors=(name, amount),
+                    )
+
+    def _iterate_foreign_terms(
+        self, select: ScopedSelect, item: exp.Expr
+    ) -> Iterator[tuple[str, str, str]]:
+        """Yields an amount of one currency, another amount beside it, and its currency."""
+        read = {one.name.lower() for one in select.find_all(exp.Column)}
+        for node in item.find_all(*_TERMS):
+            sides = [enter_expression(one, *_FILLING) for one in (node.this, node.expression)]
+            for own, other in (sides, sides[::-1]):
+                if not isinstance(own, exp.Column) or not isinstance(other, exp.Column):
+                    continue
+                if not _OF_ONE_CURRENCY.search(own.name) or _CONVERTED.search(other.name):
+                    continue
+                columns = self._list_columns(select.find_source(other))
+                currency = next(filter(_CURRENCY.match, columns), None)
+                if currency is not None and currency not in read:
+                    yield own.name, other.name, currency
 
     def _iterate_mixed_units(
         self, select: ScopedSelect, total: exp.Expr

@@ -10,7 +10,13 @@ from ci_bot.worker.rules.models.declared_keys import split_column_name_into_word
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.queries.mixed_types import ModelValueTypes
 from ci_bot.worker.rules.queries.query_slips import QuerySlip
-from ci_bot.worker.sql import ModelQuery, ScopedSelect, find_missing_value_reason, split_conditions
+from ci_bot.worker.sql import (
+    ModelQuery,
+    ScopedSelect,
+    enter_expression,
+    find_missing_value_reason,
+    split_conditions,
+)
 
 _BOOLEAN = exp.DataType.Type.BOOLEAN
 # Words of columns that end a validity.
@@ -32,6 +38,9 @@ def iterate_null_slips(
             yield from _iterate_open_ends(select, parts, project)
         for node in select.find_all(exp.Count):
             yield from _iterate_counted_flags(select, node, types)
+            yield from _iterate_counted_gaps(select, node, project)
+        for node in select.find_all(exp.Window):
+            yield from _iterate_strangers_in_windows(select, node, project)
         for node in select.find_all(exp.Case):
             yield from _iterate_labels_of_missing_values(select, node, project)
 
@@ -110,6 +119,55 @@ def _iterate_counted_flags(
         "counts FALSE as well: COUNT leaves out only NULL",
         "COUNT_IF is used",
     )
+
+
+def _iterate_counted_gaps(
+    select: ScopedSelect, node: exp.Expr, project: ProjectView
+) -> Iterator[QuerySlip]:
+    """Yields COUNT(DISTINCT a, b), which leaves out each row without one of them."""
+    counted = node.this.expressions if isinstance(node.this, exp.Distinct) else []
+    if len(counted) == 1:
+        return
+    for column in counted:
+        reason = _find_reason_of_rows(select, column, project)
+        if reason:
+            yield QuerySlip(
+                node,
+                f"leaves out each row in which `{column.name}` is NULL: {reason}",
+                f"COALESCE is around `{column.name}`, or the other columns are enough",
+            )
+            return
+
+
+def _iterate_strangers_in_windows(
+    select: ScopedSelect, node: exp.Expr, project: ProjectView
+) -> Iterator[QuerySlip]:
+    """Yields LAG and LEAD among the rows of one thing, if rows of nothing are together, too."""
+    function = enter_expression(node.this, exp.IgnoreNulls, exp.RespectNulls)
+    parts = node.args.get("partition_by") or []
+    if not isinstance(function, exp.Lag | exp.Lead) or len(parts) != 1:
+        return
+    # A condition around the value may leave these rows out.
+    if node.find_ancestor(exp.Case, exp.If, exp.Select) is not select.node:
+        return
+    reason = _find_reason_of_rows(select, parts[0], project)
+    if reason:
+        yield QuerySlip(
+            node,
+            f"puts all rows in which `{parts[0].name}` is NULL together: {reason}. So each of "
+            "them is compared with a row of something else",
+            "WHERE leaves these rows out, or their value is NULL",
+        )
+
+
+def _find_reason_of_rows(select: ScopedSelect, node: exp.Expr, project: ProjectView) -> str:
+    """Finds why a column is NULL in rows that WHERE does not speak of; empty without a reason."""
+    if not isinstance(node, exp.Column):
+        return ""
+    conditions = select.list_clause_conditions("where")
+    if any(one == node for part in conditions for one in part.find_all(exp.Column)):
+        return ""
+    return find_missing_value_reason(select, node, project)
 
 
 def _iterate_labels_of_missing_values(

@@ -47,11 +47,26 @@ def iterate_unit_slips(
     for select in query.root.selects:
         for node in select.find_all(exp.Add, exp.Sub):
             yield from _iterate_percents_as_parts(select, node, project, origins)
+            yield from _iterate_early_quotients(node)
         for node in select.find_all(exp.Sub):
             yield from _iterate_parts_of_other_days(node)
         for node in select.find_all(exp.Mul):
             yield from _iterate_days_as_hours(select, node, types)
         yield from _iterate_hours_of_another_zone(select, origins)
+
+
+def _iterate_early_quotients(node: exp.Expr) -> Iterator[QuerySlip]:
+    """Yields `a - b / a`: the division comes first, and nothing is left of a share."""
+    if not isinstance(node.expression, exp.Div):
+        return
+    divisor = enter_expression(node.expression.expression, *_FILLING, exp.Nullif)
+    if enter_expression(node.this, *_FILLING) == divisor and divisor.find(exp.Column) is not None:
+        sign = "+" if isinstance(node, exp.Add) else "-"
+        yield QuerySlip(
+            node,
+            "divides before it subtracts" if sign == "-" else "divides before it adds",
+            f"it is (a {sign} b) / a",
+        )
 
 
 def _iterate_percents_as_parts(

@@ -81,6 +81,9 @@ def iterate_value_slips(
         for node in select.find_all(exp.Literal):
             yield from _iterate_missing_days(node)
         yield from _iterate_shares_of_themselves(select)
+        for join in select.joins:
+            for part in join.conditions:
+                yield from _iterate_shared_days(select, part.unnest(), origins)
 
 
 def _iterate_impossible_values(
@@ -154,6 +157,30 @@ def _iterate_other_weekends(node: exp.In) -> Iterator[QuerySlip]:
         f"is no weekend: Saturday and Sunday are {' and '.join(sorted(weekend))} in this function",
         f"it is IN ({', '.join(sorted(weekend))})",
     )
+
+
+def _iterate_shared_days(
+    select: ScopedSelect, part: exp.Expr, origins: ValueOrigins
+) -> Iterator[QuerySlip]:
+    """Yields periods up to the start of the next one, with that day: it is in both of them."""
+    end: exp.Expr | None = part.expression if isinstance(part, exp.LTE) else None
+    if isinstance(part, exp.Between):
+        _, _, end = part.iter_expressions()
+    elif isinstance(part, exp.GTE):
+        end = part.this
+    column = enter_expression(end, exp.Paren, exp.Cast, exp.Coalesce) if end is not None else None
+    if not isinstance(column, exp.Column):
+        return
+    _, made = origins.find_expression(select, column)
+    window = enter_expression(made, exp.Paren, exp.Cast, exp.Coalesce)
+    lead = window.this if isinstance(window, exp.Window) else None
+    order = window.args.get("order") if isinstance(lead, exp.Lead) else None
+    if lead is not None and order is not None and order.expressions[0].this == lead.this:
+        yield QuerySlip(
+            part,
+            f"has `{column.name}` in two periods: LEAD is the start of the next one",
+            f"the end is left out, as in `< {column.name}`",
+        )
 
 
 def _iterate_filled_days(
