@@ -135,6 +135,26 @@ def test_secret__of_a_column_of_a_seed(path: str, rows: str, expected: list[int]
     assert [one.line for one in found] == expected
 
 
+@pytest.mark.parametrize(
+    ("path", "line", "is_secret"),
+    [
+        # Without a blank before it, this sign begins no comment.
+        (".env.example", "STATE_PASSWORD=vK7#tq9Lz2!mWc4x", True),
+        ("config.yaml", "password: vK7#tq9Lz2!mWc4x", True),
+        # Only a blank ends a value of a .env file.
+        ("deploy/prod.env", "STATE_PASSWORD=vK,7)tq9;Lz2!mWc4x", True),
+        (".env.example", "STATE_PASSWORD=# the team's vault has it", False),
+        (".env.example", "STATE_PASSWORD=changeme # yours", False),
+        (".env.example", "STATE_PASSWORD=${VAULT:?set it}", False),
+        (".env.example", "STATE_PASSWORD=<your-password>", False),
+        ("a.toml", "token = docs#section", False),
+    ],
+)
+def test_secret__of_a_value_with_signs(path: str, line: str, *, is_secret: bool) -> None:
+    found = seen(files({}, {path: f"{line}\n"}), "hardcoded-secret")
+    assert [one.severity for one in found] == ["blocker"] * is_secret
+
+
 def test_secret__points_at_file_and_line() -> None:
     inputs = files({"config.yaml": "a: 1\n"}, {"config.yaml": "a: 1\npassword: hunter22\n"})
 

@@ -72,9 +72,11 @@ _NAMED = re.compile(
     (?P<name> ["'`]? (?<![\w.\-])[A-Za-z_][\w.\-]{{0,200}} ["'`]? ) (?:\s{{0,3}}\])?
     \s{{0,20}} (?: : (?:\s{{0,3}}str)? \s{{0,3}} =? | => | = (?!=) ) \s{{0,20}}
     {OBJECT_OF_VALUE}
-    (?P<value> [rbfuRBFU]{{0,2}} {_LITERAL} | [^\s,;\#)}}\]]{{1,1000}} )
+    (?P<value> [rbfuRBFU]{{0,2}} {_LITERAL} | [^\s,;\#)}}\]][^\s,;)}}\]]{{0,999}} )
     """
 )
+
+_TO_BLANK = re.compile(r"\S{1,1000}")
 
 _ARGUMENTS = re.compile(
     rf"""(?x) (?P<name> ["'][\w.\-]{{1,200}}["'] ) \s{{0,3}} , \s{{0,3}} (?P<value> {_LITERAL} )"""
@@ -254,6 +256,7 @@ def _list_default_values(line: str) -> Iterator[FoundCredential]:
 def _list_credentials_by_name(line: str, path: str) -> Iterator[FoundCredential]:
     suffix = PurePosixPath(path).suffix.lower()
     settings = suffix not in _CODE | _SQL
+    is_env = _is_env_file(path)
     comment = "--" if suffix in _SQL else "//" if suffix in _CODE else ";"
     if suffix in _PROSE or line.lstrip().startswith(("#", comment)):
         return
@@ -266,7 +269,9 @@ def _list_credentials_by_name(line: str, path: str) -> Iterator[FoundCredential]
             value = found["value"]
             literal = _parse_literal(value)
             if literal is None and (settings or pattern is _IN_SQL):
-                literal = value.strip("\"'")
+                # In a .env file only a blank ends a value without quotes.
+                whole = _TO_BLANK.match(line, found.start("value")) if is_env else None
+                literal = (value if whole is None else whole[0]).strip("\"'")
             if literal is None:
                 continue
             grade = _grade_literal(found["name"], literal)
@@ -280,6 +285,11 @@ def _list_credentials_by_name(line: str, path: str) -> Iterator[FoundCredential]
                 # A column with any name, compared with a literal.
                 grade = SecretLikeness.WORD if grade is SecretLikeness.YES else SecretLikeness.NO
             yield from _grade_credential(what, grade, literal)
+
+
+def _is_env_file(path: str) -> bool:
+    name = PurePosixPath(path).name
+    return name == ".env" or name.startswith(".env.") or name.endswith(".env")
 
 
 def _is_credential_option_in_sql(name: str) -> bool:
@@ -428,11 +438,10 @@ def _observe_credential(
 def find_tracked_env_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Finds .env files that the change adds or edits; SQLMesh reads them automatically."""
     for path in inputs.changed_files or ():
-        name = PurePosixPath(path).name
-        if not (name == ".env" or name.startswith(".env.") or name.endswith(".env")):
+        if not _is_env_file(path):
             continue
         after = inputs.read_text_after(path)
-        if after is None or _TEMPLATE_ENV.search(name):
+        if after is None or _TEMPLATE_ENV.search(PurePosixPath(path).name):
             continue
         filled = any(
             not line.lstrip().startswith("#")
