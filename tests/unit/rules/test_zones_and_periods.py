@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.rules.test_units_and_gaps import IMPROBABLE, LINES, list_severities
+from tests.unit.rules.world import list_severities_of_new_model
 
 LAG = "LAG(l.qty) OVER (PARTITION BY l.{0} ORDER BY l.order_id, l.line_no)"
 
@@ -34,6 +35,38 @@ LAG = "LAG(l.qty) OVER (PARTITION BY l.{0} ORDER BY l.order_id, l.line_no)"
 )
 def test_value__of_a_slip_that_runs(item: str, expected: list[str]) -> None:
     assert list_severities(IMPROBABLE, LINES.format(item)) == expected
+
+
+SPAN = "UNIX_TIMESTAMP(MAX(l.ended_at)) - UNIX_TIMESTAMP(MIN(l.started_at))"
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        (f"SUM(l.work_minutes) / NULLIF({SPAN}, 0) AS utilisation", ["high"]),
+        ("100 * SUM(l.work_minutes) / SUM(l.open_hours) AS busy_pct", ["high"]),
+        ("SUM(l.work_minutes) / SUM(TIMESTAMPDIFF(HOUR, l.started_at, l.ended_at)) AS busy_share",
+         ["high"]),
+        (f"60 * SUM(l.work_minutes) / ({SPAN}) AS utilisation", []),
+        ("SUM(l.work_minutes) / (60 * SUM(l.open_hours)) AS busy_share", []),
+        ("SUM(l.work_minutes) / SUM(l.open_minutes) AS busy_share", []),
+        # Minutes of an hour are no share.
+        ("SUM(l.work_minutes) / SUM(l.open_hours) AS minutes_each_hour", []),
+    ],
+)  # fmt: skip
+def test_share__of_another_unit(item: str, expected: list[str]) -> None:
+    found = list_severities_of_new_model(
+        IMPROBABLE,
+        f"SELECT l.part_no, {item} FROM shop.shifts AS l GROUP BY l.part_no",
+        stays={},
+        external={
+            "shop.shifts": {
+                "part_no": "STRING", "work_minutes": "INT", "open_minutes": "INT",
+                "open_hours": "INT", "started_at": "TIMESTAMP", "ended_at": "TIMESTAMP",
+            }
+        },
+    )  # fmt: skip
+    assert found == expected
 
 
 @pytest.mark.parametrize(

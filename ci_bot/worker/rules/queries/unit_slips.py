@@ -36,6 +36,21 @@ _LARGER: dict[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
     exp.Minute: (exp.Hour,),
     exp.Second: (exp.Minute,),
 }
+# Words of columns that hold a time, with the unit; and of those that hold a part of one.
+_TIME_UNITS = {
+    word: unit
+    for unit, words in (
+        ("seconds", ("seconds", "secs", "sec")),
+        ("minutes", ("minutes", "mins", "min")),
+        ("hours", ("hours", "hrs")),
+        ("days", ("days",)),
+    )
+    for word in words
+}
+_SHARES = _PERCENTS | {
+    "share", "ratio", "fraction", "utilisation", "utilization", "occupancy", "efficiency",
+}  # fmt: skip
+_TOTALS = (*_FILLING, exp.Nullif, exp.Sum, exp.Avg, exp.Max, exp.Min)
 _DAY_CASTS = (exp.TsOrDsToDate, exp.Paren)
 _PASSING_TIMES = (exp.Paren, exp.Cast, exp.TryCast, exp.Timestamp, exp.TimeStrToTime)
 
@@ -53,6 +68,8 @@ def iterate_unit_slips(
         for node in select.find_all(exp.Mul):
             yield from _iterate_days_as_hours(select, node, types)
         yield from _iterate_hours_of_another_zone(select, origins)
+        for name, item in select.results:
+            yield from _iterate_shares_of_other_units(name, item)
 
 
 def _iterate_early_quotients(node: exp.Expr) -> Iterator[QuerySlip]:
@@ -176,6 +193,38 @@ def _iterate_parts_of_other_days(node: exp.Expr) -> Iterator[QuerySlip]:
         "of two numbers of the calendar or the clock",
         "MONTHS_BETWEEN, DATEDIFF or TIMESTAMPDIFF counts from one moment to the other",
     )
+
+
+def _iterate_shares_of_other_units(name: str, item: exp.Expr) -> Iterator[QuerySlip]:
+    """Yields a share of minutes in seconds, and the like."""
+    if _SHARES.isdisjoint(split_column_name_into_words(name)):
+        return
+    for node in item.find_all(exp.Div):
+        part, whole = (_find_time_unit(side) for side in (node.this, node.expression))
+        if part and whole and part != whole:
+            yield QuerySlip(
+                node,
+                f"divides {part} by {whole}, and `{name}` is called a share",
+                "both are of one unit",
+            )
+
+
+def _find_time_unit(node: exp.Expr) -> str:
+    """Finds the unit of a time by the name of its column or by its function; empty without one."""
+    value = enter_expression(node, *_TOTALS)
+    if isinstance(value, exp.Mul):  # of a percentage
+        sides = (value.this, value.expression)
+        others = [one for one in sides if read_constant_number_or_day(one) != _HUNDRED]
+        return _find_time_unit(others[0]) if len(others) == 1 else ""
+    if isinstance(value, exp.Column):
+        return _TIME_UNITS.get(split_column_name_into_words(value.name)[-1], "")
+    if isinstance(value, exp.TimestampDiff):
+        return _TIME_UNITS.get(f"{value.text('unit').lower()}s", "")
+    seconds = (exp.StrToUnix, exp.UnixSeconds)
+    is_span = isinstance(value, exp.Sub) and all(
+        isinstance(enter_expression(one, *_TOTALS), seconds) for one in value.iter_expressions()
+    )
+    return "seconds" if is_span else ""
 
 
 def _read_number(node: exp.Expr) -> Decimal:
