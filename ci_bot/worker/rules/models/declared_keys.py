@@ -207,8 +207,7 @@ class KeyContradictions:
         """
         if not branch.joins:
             return _find_only_table(branch)
-        generates = any(item.find(exp.Explode, exp.Inline) for _, item in branch.results)
-        if branch.start is None or branch.laterals or branch.pivoted or generates:
+        if branch.start is None or _may_make_rows(branch):
             return None
         first = branch.start.alias_or_name.lower()
         for join in branch.joins:
@@ -277,10 +276,15 @@ def _find_only_table(branch: ScopedSelect) -> exp.Table | None:
 
     None if the query also has a join or a generator.
     """
-    generates = any(item.find(exp.Explode, exp.Inline) for _, item in branch.results)
-    if branch.start is None or branch.joins or branch.laterals or branch.pivoted or generates:
+    if branch.start is None or branch.joins or _may_make_rows(branch):
         return None
     return branch.find_table(branch.start.alias_or_name)
+
+
+def _may_make_rows(branch: ScopedSelect) -> bool:
+    """Whether a query may make several rows of one without a join, or columns of rows."""
+    generates = any(item.find(exp.Explode, exp.Inline) for _, item in branch.results)
+    return bool(branch.laterals or branch.pivoted or generates)
 
 
 def _list_columns_held(branch: ScopedSelect, alias: str, items: Iterable[exp.Expr]) -> set[str]:

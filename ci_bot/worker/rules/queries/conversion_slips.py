@@ -15,8 +15,13 @@ from ci_bot.protocol.rules import quote_names
 from ci_bot.worker.rules.models.declared_keys import list_unique_keys, split_column_name_into_words
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.queries.mixed_types import ModelValueTypes, is_float, is_money_name
-from ci_bot.worker.rules.queries.query_slips import QuerySlip, read_constant_number_or_day
+from ci_bot.worker.rules.queries.query_slips import QuerySlip
 from ci_bot.worker.rules.queries.value_origins import ValueOrigins
+from ci_bot.worker.rules.queries.value_parts import (
+    HUNDRED,
+    PERCENT_WORDS,
+    read_constant_number_or_day,
+)
 from ci_bot.worker.sql import (
     NEVER,
     ModelQuery,
@@ -30,8 +35,7 @@ if TYPE_CHECKING:
 
 # A value is followed through at most so many casts and queries.
 _MOST_LEVELS = 12
-_HUNDRED = Decimal(100)
-_CENTS = frozenset({_HUNDRED, Decimal(1000)})
+_CENTS = frozenset({HUNDRED, Decimal(1000)})
 _UNITS = {
     "ms": "milliseconds", "msec": "milliseconds", "msecs": "milliseconds",
     "millis": "milliseconds", "milliseconds": "milliseconds", "micros": "microseconds",
@@ -47,12 +51,11 @@ _READING = {
     "TIMESTAMP_MICROS": "microseconds",
 }
 # Last words of columns that are a part of 1, and of those that are one if they are multiplied.
-_PARTS_OF_ONE = frozenset({"share", "pct", "percent", "percentage", "fraction", "proportion"})
+_PARTS_OF_ONE = PERCENT_WORDS | {"share", "fraction", "proportion"}
 _PERCENTAGES = _PARTS_OF_ONE | {
     "rate", "ratio", "margin", "coverage", "utilization", "utilisation", "occupancy", "conversion",
     "churn", "retention",
 }  # fmt: skip
-_FIRST_WORDS = frozenset({"pct", "percent", "percentage"})
 # An average of percentages is a sum of them by a count, and no share.
 _AVERAGES = frozenset({"avg", "average", "mean"})
 _QUOTIENTS = (exp.Mul, exp.Div, exp.IntDiv)
@@ -153,12 +156,12 @@ def _iterate_lost_shares(
 ) -> Iterator[QuerySlip]:
     """Yields shares that are cut to whole numbers, and so to 0, before they are percentages."""
     words = split_column_name_into_words(name)
-    is_named = words[-1] in _PERCENTAGES or words[0] in _FIRST_WORDS
+    is_named = words[-1] in _PERCENTAGES or words[0] in PERCENT_WORDS
     if not is_named or not _AVERAGES.isdisjoint(words):
         return
-    is_share = words[-1] in _PARTS_OF_ONE or words[0] in _FIRST_WORDS
+    is_share = words[-1] in _PARTS_OF_ONE or words[0] in PERCENT_WORDS
     for node in _iterate_alternatives(value):
-        quotient = _find_multiplied(node, {_HUNDRED})
+        quotient = _find_multiplied(node, {HUNDRED})
         if quotient is None and is_share:
             quotient = node
         elif isinstance(quotient, exp.Column) and not _names_share(quotient):

@@ -19,10 +19,11 @@ from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.queries.conversion_slips import iterate_conversion_slips
 from ci_bot.worker.rules.queries.mixed_types import MixedTypes, ModelValueTypes
 from ci_bot.worker.rules.queries.null_slips import iterate_null_slips
-from ci_bot.worker.rules.queries.query_slips import iterate_slips, read_constant_number_or_day
+from ci_bot.worker.rules.queries.query_slips import iterate_slips
 from ci_bot.worker.rules.queries.row_slips import iterate_row_slips
 from ci_bot.worker.rules.queries.unit_slips import iterate_unit_slips
 from ci_bot.worker.rules.queries.value_origins import ValueOrigins
+from ci_bot.worker.rules.queries.value_parts import read_constant_number_or_day
 from ci_bot.worker.rules.queries.value_slips import iterate_value_slips
 from ci_bot.worker.sql import (
     ModelQuery,

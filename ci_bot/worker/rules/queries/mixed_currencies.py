@@ -17,6 +17,7 @@ from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.queries.fan_outs import list_source_keys
 from ci_bot.worker.rules.queries.mixed_types import is_money_name
+from ci_bot.worker.rules.queries.value_parts import VALUE_WRAPPERS
 from ci_bot.worker.sql import (
     ScopedSelect,
     SelectSource,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _ADDING = (exp.Sum, exp.Avg)
 _TERMS = (exp.Add, exp.Sub)
-_FILLING = (exp.Paren, exp.Cast, exp.Coalesce, exp.Round)
 _CURRENCY = re.compile(r"^(?:\w+_)?(?:currency|ccy)(?:_code|_iso)?$", re.IGNORECASE)
 # The codes of the most traded currencies (ISO 4217), and words for "converted into our currency".
 _CONVERTED = re.compile(
@@ -110,7 +110,7 @@ class MixedCurrencies(ModelRule):
         """Yields an amount of one currency, another amount beside it, and its currency."""
         read = {one.name.lower() for one in select.find_all(exp.Column)}
         for node in item.find_all(*_TERMS):
-            sides = [enter_expression(one, *_FILLING) for one in (node.this, node.expression)]
+            sides = [enter_expression(one, *VALUE_WRAPPERS) for one in (node.this, node.expression)]
             for own, other in (sides, sides[::-1]):
                 if not isinstance(own, exp.Column) or not isinstance(other, exp.Column):
                     continue

@@ -10,6 +10,7 @@ from ci_bot.worker.rules.models.declared_keys import split_column_name_into_word
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.queries.mixed_types import ModelValueTypes
 from ci_bot.worker.rules.queries.query_slips import QuerySlip
+from ci_bot.worker.rules.queries.value_parts import find_end_of_range
 from ci_bot.worker.sql import (
     ModelQuery,
     ScopedSelect,
@@ -67,13 +68,7 @@ def _iterate_open_ends(
 ) -> Iterator[QuerySlip]:
     """Yields ranges of a join whose end is NULL in the rows that are valid now."""
     for part in parts:
-        end: exp.Expr | None = None
-        if isinstance(part, exp.Between):
-            _, _, end = part.iter_expressions()
-        elif isinstance(part, exp.LT | exp.LTE):
-            end = part.expression
-        elif isinstance(part, exp.GT | exp.GTE):
-            end = part.this
+        end = find_end_of_range(part)
         if not isinstance(end, exp.Column) or not _has_start(parts, end, part):
             continue
         if _ENDS.isdisjoint(split_column_name_into_words(end.name)):
@@ -165,7 +160,8 @@ def _find_reason_of_rows(select: ScopedSelect, node: exp.Expr, project: ProjectV
     if not isinstance(node, exp.Column):
         return ""
     conditions = select.list_clause_conditions("where")
-    if any(one == node for part in conditions for one in part.find_all(exp.Column)):
+    asked = (one for part in conditions for one in part.find_all(exp.Column))
+    if any((one.table, one.name) == (node.table, node.name) for one in asked):
         return ""
     return find_missing_value_reason(select, node, project)
 
@@ -186,15 +182,8 @@ def _iterate_labels_of_missing_values(
     # A comparison with today is about what is open, too: a missing end is in the future.
     if not all(isinstance(side, exp.Column) for side in sides):
         return
-    filled = {
-        (column.table, column.name)
-        for part in select.list_clause_conditions("where")
-        for column in part.find_all(exp.Column)
-    }
     for side in sides:
-        if (side.table, side.name) in filled:
-            continue
-        reason = find_missing_value_reason(select, side, project)
+        reason = _find_reason_of_rows(select, side, project)
         if reason:
             yield QuerySlip(
                 node,

@@ -23,7 +23,15 @@ from ci_bot.worker.rules.models.declared_keys import (
 )
 from ci_bot.worker.rules.queries.fan_outs import list_source_keys
 from ci_bot.worker.rules.queries.mixed_types import TIMES_OF_DAY, ModelValueTypes
-from ci_bot.worker.sql import EPOCH, ModelQuery, ScopedQuery, ScopedSelect, split_conditions
+from ci_bot.worker.rules.queries.value_parts import VALUE_WRAPPERS, read_constant_number_or_day
+from ci_bot.worker.sql import (
+    EPOCH,
+    ModelQuery,
+    ScopedQuery,
+    ScopedSelect,
+    enter_expression,
+    split_conditions,
+)
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -66,7 +74,7 @@ def iterate_slips(
         (_describe_distinct_total, (exp.Sum, exp.Avg)),
         (_describe_compared_like_pattern, (exp.EQ, exp.NEQ, exp.In)),
         (_describe_regular_expression, (exp.RegexpSplit, exp.RegexpReplace)),
-        (_describe_precedence, (exp.Sub,)),
+        (_describe_precedence, (exp.Add, exp.Sub)),
         (_describe_hash, (exp.MD5, exp.SHA, exp.SHA2)),
     ):
         for node in query.tree.find_all(*kinds):
@@ -132,12 +140,23 @@ def _describe_equal_branches(node: exp.Expr) -> tuple[str, str] | None:
 
 
 def _describe_precedence(node: exp.Expr) -> tuple[str, str] | None:
+    """Describes `f(a) - f(b) / 60` and `a - b / a`: the division comes first."""
     part = node.expression
-    if not isinstance(part, exp.Div) or not isinstance(part.expression, exp.Literal):
+    if not isinstance(part, exp.Div):
         return None
     first, second = node.this.unnest(), part.this.unnest()
-    if type(first) is not type(second) or not isinstance(first, exp.Func):
+    whole = enter_expression(part.expression, *VALUE_WRAPPERS, exp.Nullif)
+    is_span = (
+        isinstance(node, exp.Sub)
+        and isinstance(part.expression, exp.Literal)
+        and type(first) is type(second)
+        and isinstance(first, exp.Func)
+    )
+    is_share = enter_expression(first, *VALUE_WRAPPERS) == whole and whole.find(exp.Column)
+    if not is_span and not is_share:
         return None
+    if isinstance(node, exp.Add):
+        return "divides only what is added", "brackets are around the sum"
     return "divides only what is taken away", "brackets are around the difference"
 
 
@@ -283,20 +302,6 @@ def _read_constant(node: exp.Expr | None) -> _Constant | None:
         return _read_constant(node.this)
     is_text = isinstance(node, exp.Literal) and node.is_string
     return f"{_TEXT_MARK}{node.name}" if found is None and is_text and node is not None else found
-
-
-def read_constant_number_or_day(node: exp.Expr | None) -> Decimal | str | None:
-    """Reads a number, or a day as text; None for anything else."""
-    if isinstance(node, exp.Cast | exp.TryCast | exp.Paren):
-        return read_constant_number_or_day(node.this)
-    if isinstance(node, exp.Neg):
-        number = read_constant_number_or_day(node.this)
-        return -number if isinstance(number, Decimal) else None
-    if not isinstance(node, exp.Literal):
-        return None
-    if node.is_string:
-        return node.name if _DAY.match(node.name) else None
-    return Decimal(node.name)
 
 
 # The conditions that choose the rows of a SELECT.

@@ -12,17 +12,22 @@ from sqlglot import exp
 from ci_bot.worker.rules.models.declared_keys import split_column_name_into_words
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.queries.mixed_types import TIMES_OF_DAY, ModelValueTypes
-from ci_bot.worker.rules.queries.query_slips import QuerySlip, read_constant_number_or_day
+from ci_bot.worker.rules.queries.query_slips import QuerySlip
 from ci_bot.worker.rules.queries.value_origins import ValueOrigins
+from ci_bot.worker.rules.queries.value_parts import (
+    HUNDRED,
+    PERCENT_WORDS,
+    VALUE_WRAPPERS,
+    drop_hundred,
+    read_constant_number_or_day,
+)
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_expression
 
-_ONE, _HUNDRED = Decimal(1), Decimal(100)
-_PERCENTS = frozenset({"pct", "percent", "percentage"})
+_ONE = Decimal(1)
 # A seed shows whether these are percents or parts of one; their names do not.
 _RATES = frozenset({"rate", "vat", "tax", "discount"})
 # A markup may be 150 %, but hardly any rate of a tax or a discount is twice the amount.
 _LARGEST_PART = Decimal(2)
-_FILLING = (exp.Paren, exp.Cast, exp.Coalesce, exp.Round)
 # Hours, minutes and seconds of a day.
 _PARTS_OF_A_DAY = {Decimal(24): "hours", Decimal(1_440): "minutes", Decimal(86_400): "seconds"}
 # Parts of a date or a time, and those that begin again with them.
@@ -47,10 +52,10 @@ _TIME_UNITS = {
     )
     for word in words
 }
-_SHARES = _PERCENTS | {
+_SHARES = PERCENT_WORDS | {
     "share", "ratio", "fraction", "utilisation", "utilization", "occupancy", "efficiency",
 }  # fmt: skip
-_TOTALS = (*_FILLING, exp.Nullif, exp.Sum, exp.Avg, exp.Max, exp.Min)
+_TOTALS = (*VALUE_WRAPPERS, exp.Nullif, exp.Sum, exp.Avg, exp.Max, exp.Min)
 _DAY_CASTS = (exp.TsOrDsToDate, exp.Paren)
 _PASSING_TIMES = (exp.Paren, exp.Cast, exp.TryCast, exp.Timestamp, exp.TimeStrToTime)
 
@@ -62,7 +67,6 @@ def iterate_unit_slips(
     for select in query.root.selects:
         for node in select.find_all(exp.Add, exp.Sub):
             yield from _iterate_percents_as_parts(select, node, project, origins)
-            yield from _iterate_early_quotients(node)
         for node in select.find_all(exp.Sub):
             yield from _iterate_parts_of_other_days(node)
         for node in select.find_all(exp.Mul):
@@ -72,28 +76,14 @@ def iterate_unit_slips(
             yield from _iterate_shares_of_other_units(name, item)
 
 
-def _iterate_early_quotients(node: exp.Expr) -> Iterator[QuerySlip]:
-    """Yields `a - b / a`: the division comes first, and nothing is left of a share."""
-    if not isinstance(node.expression, exp.Div):
-        return
-    divisor = enter_expression(node.expression.expression, *_FILLING, exp.Nullif)
-    if enter_expression(node.this, *_FILLING) == divisor and divisor.find(exp.Column) is not None:
-        sign = "+" if isinstance(node, exp.Add) else "-"
-        yield QuerySlip(
-            node,
-            "divides before it subtracts" if sign == "-" else "divides before it adds",
-            f"it is (a {sign} b) / a",
-        )
-
-
 def _iterate_percents_as_parts(
     select: ScopedSelect, node: exp.Expr, project: ProjectView, origins: ValueOrigins
 ) -> Iterator[QuerySlip]:
     """Yields `1 + vat_pct` of a percentage: 1 and 21 make 22."""
     sides = (node.this, node.expression)
-    column = enter_expression(sides[1], *_FILLING)
+    column = enter_expression(sides[1], *VALUE_WRAPPERS)
     if read_constant_number_or_day(sides[0]) != _ONE:
-        column = enter_expression(sides[0], *_FILLING)
+        column = enter_expression(sides[0], *VALUE_WRAPPERS)
         if not isinstance(node, exp.Add) or read_constant_number_or_day(sides[1]) != _ONE:
             return
     if not isinstance(column, exp.Column):
@@ -112,14 +102,14 @@ def _find_percent_reason(
 ) -> str | None:
     """Finds a fact of the project that shows a value from 0 to 100; None without one."""
     words = frozenset(split_column_name_into_words(column.name))
-    is_percent = not words.isdisjoint(_PERCENTS)
+    is_percent = not words.isdisjoint(PERCENT_WORDS)
     if not is_percent and words.isdisjoint(_RATES):
         return None
     below, made = origins.find_expression(select, column)
-    value = enter_expression(made, *_FILLING)
+    value = enter_expression(made, *VALUE_WRAPPERS)
     if isinstance(value, exp.Mul | exp.Div):
         factors = [one for part in value.find_all(exp.Mul) for one in part.iter_expressions()]
-        is_multiplied = _HUNDRED in map(read_constant_number_or_day, factors)
+        is_multiplied = HUNDRED in map(read_constant_number_or_day, factors)
         return "it is multiplied by 100 where it is made" if is_multiplied and is_percent else None
     if not isinstance(value, exp.Column):
         return None
@@ -138,8 +128,8 @@ def _find_reader_of_percents(names: set[str], project: ProjectView) -> str | Non
         for node in query.rendered_tree.find_all(exp.Div, exp.Sub) if query is not None else ():
             sides = (node.expression, node.this)
             number, other = sides if isinstance(node, exp.Div) else sides[::-1]
-            column = enter_expression(other, *_FILLING)
-            if read_constant_number_or_day(number) != _HUNDRED:
+            column = enter_expression(other, *VALUE_WRAPPERS)
+            if read_constant_number_or_day(number) != HUNDRED:
                 continue
             if isinstance(column, exp.Column) and column.name.lower() in names:
                 return f"`{project.name_of_table(model.fqn)}` takes it for one of 100"
@@ -212,10 +202,9 @@ def _iterate_shares_of_other_units(name: str, item: exp.Expr) -> Iterator[QueryS
 def _find_time_unit(node: exp.Expr) -> str:
     """Finds the unit of a time by the name of its column or by its function; empty without one."""
     value = enter_expression(node, *_TOTALS)
-    if isinstance(value, exp.Mul):  # of a percentage
-        sides = (value.this, value.expression)
-        others = [one for one in sides if read_constant_number_or_day(one) != _HUNDRED]
-        return _find_time_unit(others[0]) if len(others) == 1 else ""
+    part_of_percentage = drop_hundred(value)
+    if part_of_percentage is not value:
+        return _find_time_unit(part_of_percentage)
     if isinstance(value, exp.Column):
         return _TIME_UNITS.get(split_column_name_into_words(value.name)[-1], "")
     if isinstance(value, exp.TimestampDiff):

@@ -11,8 +11,14 @@ from sqlglot import exp
 
 from ci_bot.worker.rules.models.declared_keys import split_column_name_into_words
 from ci_bot.worker.rules.queries.mixed_types import ModelValueTypes
-from ci_bot.worker.rules.queries.query_slips import QuerySlip, read_constant_number_or_day
+from ci_bot.worker.rules.queries.query_slips import QuerySlip
 from ci_bot.worker.rules.queries.value_origins import ValueOrigins
+from ci_bot.worker.rules.queries.value_parts import (
+    PERCENT_WORDS,
+    drop_hundred,
+    find_end_of_range,
+    read_constant_number_or_day,
+)
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_expression
 
 _COMPARING = (exp.EQ, exp.NEQ, exp.In, exp.Case)
@@ -47,8 +53,7 @@ _MEASURES = frozenset({
     "latency", "percent", "pct", "ratio", "margin", "speed", "hours", "days", "minutes", "seconds",
 })  # fmt: skip
 
-_SHARES = frozenset({"pct", "percent", "percentage", "share", "ratio", "rate"})
-_HUNDRED = 100
+_SHARES = PERCENT_WORDS | {"share", "ratio", "rate"}
 # A text whose name ends with such a word holds numbers: measures, their units, and quantities.
 _AMOUNTS = _MEASURES - {"rating", "rate"} | {
     "amount", "quantity", "qty", "volume", "length", "width", "depth", "distance", "pressure",
@@ -163,11 +168,7 @@ def _iterate_shared_days(
     select: ScopedSelect, part: exp.Expr, origins: ValueOrigins
 ) -> Iterator[QuerySlip]:
     """Yields periods up to the start of the next one, with that day: it is in both of them."""
-    end: exp.Expr | None = part.expression if isinstance(part, exp.LTE) else None
-    if isinstance(part, exp.Between):
-        _, _, end = part.iter_expressions()
-    elif isinstance(part, exp.GTE):
-        end = part.this
+    end = find_end_of_range(part) if not isinstance(part, exp.LT | exp.GT) else None
     column = enter_expression(end, exp.Paren, exp.Cast, exp.Coalesce) if end is not None else None
     if not isinstance(column, exp.Column):
         return
@@ -307,26 +308,16 @@ def _is_share_of_totals(
     """Whether a value is a total of a group, divided by a value that the query shows as well."""
     if _SHARES.isdisjoint(split_column_name_into_words(name)):
         return False
-    quotient = _drop_hundred(made)
+    quotient = drop_hundred(made)
     if not isinstance(quotient, exp.Div):
         return False
-    total = _drop_hundred(quotient.this)
+    total = drop_hundred(quotient.this)
     whole = enter_expression(quotient.expression, exp.Paren, exp.Cast, exp.Nullif)
     shown = [value for _, value in select.results]
     if total not in shown or whole not in shown:
         return False
     _, source = origins.find_expression(select, total)
     return isinstance(source, exp.Sum | exp.Count | exp.CountIf)
-
-
-def _drop_hundred(node: exp.Expr) -> exp.Expr:
-    """Returns what is rounded, cast or multiplied by 100."""
-    value = enter_expression(node, exp.Paren, exp.Cast, exp.Round, exp.Coalesce)
-    if isinstance(value, exp.Mul):
-        for side, other in ((value.this, value.expression), (value.expression, value.this)):
-            if read_constant_number_or_day(side) == _HUNDRED:
-                return _drop_hundred(other)
-    return value
 
 
 def _iterate_unreadable_casts(
