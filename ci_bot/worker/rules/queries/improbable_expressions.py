@@ -16,6 +16,7 @@ from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation
+from ci_bot.worker.rules.queries.constant_slips import iterate_constant_slips
 from ci_bot.worker.rules.queries.conversion_slips import iterate_conversion_slips
 from ci_bot.worker.rules.queries.mixed_types import MixedTypes, ModelValueTypes
 from ci_bot.worker.rules.queries.null_slips import iterate_null_slips
@@ -206,6 +207,7 @@ class ImprobableExpression(ModelRule):
             iterate_row_slips(model, query, self.project),
             iterate_unit_slips(query, self.project, origins, types),
             iterate_null_slips(query, self.project, types),
+            iterate_constant_slips(query, types),
         ):
             found.update([_make_finding(node, query, what, clears)])
         for node, why in MixedTypes(types).find_mixed(query.root):

@@ -32,11 +32,9 @@ _PARTS: dict[type[exp.Expr] | str, tuple[int, int]] = {
     exp.Day: (1, 31), exp.DayOfMonth: (1, 31), exp.DayOfWeek: (1, 7), exp.DayOfYear: (1, 366),
     exp.WeekOfYear: (1, 53), "WEEKDAY": (0, 6),
 }  # fmt: skip
-_WEEKEND = {exp.DayOfWeek: frozenset({"1", "7"}), exp.Anonymous: frozenset({"5", "6"})}
 _CONVERSIONS = (
     exp.Cast, exp.TryCast, exp.Paren, exp.TsOrDsToDate, exp.Date, exp.StrToUnix, exp.Timestamp,
 )  # fmt: skip
-_TWO_DAYS = 2
 # Days that nothing happened on: they fill a gap.
 _FIRST_YEAR, _LAST_YEAR = 1901, 2999
 _YEAR = re.compile(r"(\d{4})-")
@@ -120,8 +118,6 @@ def _iterate_impossible_values(
             "the constant is one of its values",
         )
         return
-    if isinstance(node, exp.In) and len(node.expressions) == _TWO_DAYS:
-        yield from _iterate_other_weekends(node)
 
 
 def _iterate_compared(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Literal]]:
@@ -142,26 +138,6 @@ def _find_limits(node: exp.Expr) -> tuple[int, int] | None:
     if isinstance(node, exp.Anonymous):
         return _PARTS.get(node.name.upper())
     return _PARTS.get(type(node))
-
-
-def _iterate_other_weekends(node: exp.In) -> Iterator[QuerySlip]:
-    """Yields the days of a weekend that are those of another way to count."""
-    weekend = _WEEKEND.get(type(node.this))
-    if weekend is None or _find_limits(node.this) is None:
-        return
-    named = node.find_ancestor(exp.Alias)
-    values = {one.name for one in node.expressions}
-    if (
-        named is None
-        or "weekend" not in split_column_name_into_words(named.alias)
-        or values == weekend
-    ):
-        return
-    yield QuerySlip(
-        node,
-        f"is no weekend: Saturday and Sunday are {' and '.join(sorted(weekend))} in this function",
-        f"it is IN ({', '.join(sorted(weekend))})",
-    )
 
 
 def _iterate_shared_days(
