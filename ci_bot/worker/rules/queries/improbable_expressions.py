@@ -18,10 +18,13 @@ from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.queries.constant_slips import iterate_constant_slips
 from ci_bot.worker.rules.queries.conversion_slips import iterate_conversion_slips
+from ci_bot.worker.rules.queries.join_slips import iterate_join_slips
+from ci_bot.worker.rules.queries.missing_partner_slips import iterate_missing_partner_slips
 from ci_bot.worker.rules.queries.mixed_types import MixedTypes, ModelValueTypes
 from ci_bot.worker.rules.queries.null_slips import iterate_null_slips
 from ci_bot.worker.rules.queries.query_slips import iterate_slips
 from ci_bot.worker.rules.queries.row_slips import iterate_row_slips
+from ci_bot.worker.rules.queries.total_slips import iterate_total_slips
 from ci_bot.worker.rules.queries.unit_slips import iterate_unit_slips
 from ci_bot.worker.rules.queries.value_origins import ValueOrigins
 from ci_bot.worker.rules.queries.value_parts import read_constant_number_or_day
@@ -208,6 +211,9 @@ class ImprobableExpression(ModelRule):
             iterate_unit_slips(query, self.project, origins, types),
             iterate_null_slips(query, self.project, types),
             iterate_constant_slips(query, types),
+            iterate_join_slips(query, self.project, origins),
+            iterate_missing_partner_slips(query, self.project, origins, types),
+            iterate_total_slips(query, self.project, origins, types),
         ):
             found.update([_make_finding(node, query, what, clears)])
         for node, why in MixedTypes(types).find_mixed(query.root):
