@@ -17,6 +17,7 @@ from ci_bot.worker.rules.models.declared_keys import make_singular, split_column
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.queries.mixed_types import ModelValueTypes
+from ci_bot.worker.rules.queries.named_formulas import describe_misnamed_formula
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_casts, mentions_interval
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class MisnamedColumn(ModelRule):
                     or _describe_other_place(name, item)
                     or _describe_lost_signs(name, item)
                     or _describe_other_zone(name, item)
+                    or describe_misnamed_formula(select, name, item, self.project.by_table)
                 )
                 if why is not None:
                     found[name] = why
