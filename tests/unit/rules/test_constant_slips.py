@@ -208,10 +208,94 @@ def test_total__that_is_there_under_two_names(values: str, is_found: bool) -> No
     [
         ("b.bill_id, b.fee AS amount, b.amount AS fee", True),
         ("b.bill_id, CAST(b.fee AS DOUBLE) AS amount, COALESCE(b.amount, 0) AS fee", True),
-        ("b.bill_id, b.fee AS amount, b.amount AS total", False),
+        ("b.bill_id, b.fee AS amount, b.amount AS total", True),
+        ("b.bill_id, b.fee AS costs, b.amount AS total", False),
+        ("b.bill_id, b.amount, b.amount AS total, b.fee AS costs", False),
         ("b.bill_id, b.amount, b.fee", False),
         ("b.bill_id, b.fee AS amount, -b.amount AS fee", False),
     ],
 )
 def test_columns__with_exchanged_names(values: str, is_found: bool) -> None:
     assert bool(list_severities(BILLS.format(values))) == is_found
+
+
+@pytest.mark.parametrize(
+    ("value", "is_found"),
+    [
+        ("COUNT(DISTINCT CASE WHEN b.state = 'paid' THEN b.bill_id ELSE 0 END) AS paid", True),
+        ("COUNT(DISTINCT IF(b.state = 'paid', b.bill_id, -1)) AS paid", True),
+        ("COUNT(DISTINCT IF(b.state = 'paid', b.bill_id, 0)) AS paid", True),
+        ("AVG(CASE WHEN b.state = 'paid' THEN b.amount ELSE 0 END) AS avg_paid", True),
+        ("MIN(CASE WHEN b.state = 'paid' THEN b.amount ELSE 0 END) AS least_paid", True),
+        ("COUNT(DISTINCT CASE WHEN b.state = 'paid' THEN b.bill_id END) AS paid", False),
+        ("COUNT(DISTINCT CASE WHEN b.state = 'paid' THEN 'a' ELSE 'b' END) AS kinds", False),
+        ("AVG(CASE WHEN b.state = 'paid' THEN 1 ELSE 0 END) AS share", False),
+        ("AVG(CASE WHEN b.state = 'paid' THEN b.amount END) AS avg_paid", False),
+        ("SUM(CASE WHEN b.state = 'paid' THEN b.amount ELSE 0 END) AS paid", False),
+        ("MAX(CASE WHEN b.state = 'paid' THEN b.amount ELSE 0 END) AS most_paid", False),
+    ],
+)
+def test_branch__that_fills_what_a_total_must_leave_out(value: str, is_found: bool) -> None:
+    assert bool(list_severities(SHOPS.format(value))) == is_found
+
+
+@pytest.mark.parametrize(
+    ("value", "is_found"),
+    [
+        ("LOCATE(b.shop, '.') AS n", True),
+        ("INSTR('@', b.shop) AS n", True),
+        ("CONTAINS('x', b.shop) AS n", True),
+        ("TRANSLATE(b.shop, 'www.', '') AS n", True),
+        ("LOCATE('.', b.shop) AS n", False),
+        ("INSTR(b.shop, '@') AS n", False),
+        ("CONTAINS('DE,FR,IT', b.shop) AS n", False),
+        ("TRANSLATE(b.shop, 'abc', 'xyz') AS n", False),
+        ("TRANSLATE(b.shop, '-_ ', '') AS n", False),
+    ],
+)
+def test_text__in_the_place_of_another(value: str, is_found: bool) -> None:
+    assert bool(list_severities(BILLS.format(f"b.bill_id, {value}"))) == is_found
+
+
+SPANS = (
+    "WITH w AS (SELECT DISTINCT CAST(DATE_TRUNC('{0}', b.day) AS DATE) AS first FROM stg.bills AS b) "
+    "SELECT w.first, COUNT(*) AS bills FROM w JOIN stg.bills AS b ON {1} GROUP BY w.first"
+)
+
+
+@pytest.mark.parametrize(
+    ("unit", "condition", "is_found"),
+    [
+        ("WEEK", "b.day BETWEEN w.first AND DATE_ADD(w.first, 7)", True),
+        ("WEEK", "b.day >= w.first AND b.day <= w.first + INTERVAL '7' DAY", True),
+        ("MONTH", "b.day BETWEEN w.first AND ADD_MONTHS(w.first, 1)", True),
+        ("WEEK", "b.day BETWEEN w.first AND DATE_ADD(w.first, 6)", False),
+        ("WEEK", "b.day >= w.first AND b.day < DATE_ADD(w.first, 7)", False),
+        ("MONTH", "b.day BETWEEN w.first AND DATE_ADD(w.first, 7)", False),
+    ],
+)
+def test_span__with_the_first_day_of_the_next_one(
+    unit: str, condition: str, is_found: bool
+) -> None:
+    assert bool(list_severities(SPANS.format(unit, condition))) == is_found
+
+
+MONTHS = (
+    "WITH m AS (SELECT b.shop, YEAR(b.day) AS y, MONTH(b.day) AS m, SUM(b.amount) AS amount "
+    "FROM stg.bills AS b GROUP BY b.shop, YEAR(b.day), MONTH(b.day)) "
+    "SELECT b.bill_id, m.amount FROM stg.bills AS b JOIN m ON b.shop = m.shop AND {0}"
+)
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_found"),
+    [
+        ("MONTH(b.day) = m.m", True),
+        ("m.m = MONTH(b.made_at)", True),
+        ("MONTH(b.day) = m.m AND YEAR(b.day) = m.y", False),
+        ("m.y = YEAR(b.day)", False),
+        ("MONTH(b.day) = m.m AND m.y = 2024", False),
+    ],
+)
+def test_join__by_the_number_of_a_month(condition: str, is_found: bool) -> None:
+    assert bool(list_severities(MONTHS.format(condition))) == is_found

@@ -14,9 +14,10 @@ from itertools import combinations
 from sqlglot import exp
 
 from ci_bot.protocol.rules import quote_names
-from ci_bot.worker.rules.models.declared_keys import split_column_name_into_words
+from ci_bot.worker.rules.models.declared_keys import make_singular, split_column_name_into_words
 from ci_bot.worker.rules.queries.mixed_types import ModelValueTypes
 from ci_bot.worker.rules.queries.query_slips import QuerySlip
+from ci_bot.worker.rules.queries.value_origins import ValueOrigins
 from ci_bot.worker.rules.queries.value_parts import VALUE_WRAPPERS, read_constant_number_or_day
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_expression, split_conditions
 
@@ -40,12 +41,19 @@ _DAYS: Mapping[str, range] = {
 # What the other ways to count make of a weekend; 0 is Sunday in other languages' ways.
 _OTHER_WEEKENDS = (frozenset({1, 7}), frozenset({5, 6}), frozenset({6, 7}), frozenset({0, 6}))
 _COMPARING = (exp.LT, exp.LTE, exp.GT, exp.GTE)
+_NUMBERED: Mapping[type[exp.Expr], str] = {
+    exp.Month: "month", exp.Quarter: "quarter", exp.WeekOfYear: "week",
+}  # fmt: skip
 _DIGITS = 2
+_SEARCHES = (exp.StrPosition, exp.Contains, exp.StartsWith, exp.EndsWith)
+_SHORT_TEXT = 2
 # A cast of a column to so many digits fewer is no habit of the team.
 _FEWER_DIGITS = 3
 
 
-def iterate_constant_slips(query: ModelQuery, types: ModelValueTypes) -> Iterator[QuerySlip]:
+def iterate_constant_slips(
+    query: ModelQuery, origins: ValueOrigins, types: ModelValueTypes
+) -> Iterator[QuerySlip]:
     """Yields constants that fit neither their function nor the conditions around them."""
     written = None
     if query.written is not None:
@@ -57,8 +65,14 @@ def iterate_constant_slips(query: ModelQuery, types: ModelValueTypes) -> Iterato
             yield from _iterate_other_weekends(node)
         for node in select.find_all(exp.Cast, exp.TryCast):
             yield from _iterate_narrow_decimals(select, node, types)
+        for node in select.find_all(exp.Count, exp.Avg, exp.Min):
+            yield from _iterate_filled_branches(node)
+        for node in select.find_all(*_SEARCHES, exp.Translate):
+            yield from _iterate_exchanged_texts(node)
         yield from _iterate_counts_of_excluded_values(select, written)
         yield from _iterate_repeated_counts(select)
+        yield from _iterate_spans_with_the_next_day(select, origins)
+        yield from _iterate_months_of_any_year(select, origins)
         yield from _iterate_exchanged_names(select)
 
 
@@ -227,6 +241,63 @@ def _list_texts(condition: exp.Expr) -> frozenset[str]:
     return frozenset(node.name for node in nodes) if is_known else frozenset()
 
 
+# Values of the rows that a CASE leaves out, and texts in another's place.
+
+
+def _iterate_filled_branches(node: exp.Expr) -> Iterator[QuerySlip]:
+    """Yields `COUNT(DISTINCT CASE WHEN a THEN id ELSE 0 END)` and MIN and AVG of such values."""
+    inner = node.this
+    if isinstance(node, exp.Count):
+        is_distinct = isinstance(inner, exp.Distinct) and len(inner.expressions) == 1
+        inner = inner.expressions[0] if is_distinct else None
+    case = enter_expression(inner, *VALUE_WRAPPERS) if inner is not None else None
+    if not isinstance(case, exp.Case | exp.If):
+        return
+    branches = case.args.get("ifs") if isinstance(case, exp.Case) else [case]
+    values = [branch.args["true"] for branch in branches or ()]
+    default = case.args.get("default" if isinstance(case, exp.Case) else "false")
+    number = read_constant_number_or_day(default)
+    is_text = isinstance(default, exp.Literal) and default.is_string
+    if (
+        default is None
+        or not (is_text or number is not None)
+        or not all(one.find(exp.Column) for one in values)
+    ):
+        return
+    if isinstance(node, exp.Count):
+        what = f"counts {default.sql()} of all other rows as one more value"
+    elif number != 0:
+        return
+    elif isinstance(node, exp.Min):
+        what = "takes the other rows for 0, which is the smallest value"
+    else:
+        what = "takes the other rows for 0, which lowers the average"
+    yield QuerySlip(node, what, "the CASE has no ELSE")
+
+
+def _iterate_exchanged_texts(node: exp.Expr) -> Iterator[QuerySlip]:
+    """Yields a search for a column's text in a constant, and TRANSLATE of a word."""
+    if isinstance(node, exp.Translate):
+        word = node.args.get("from_")
+        if isinstance(word, exp.Literal) and len(set(word.name)) < len(word.name):
+            yield QuerySlip(
+                node,
+                f"replaces each of the characters of '{word.name}', and not the word",
+                "REPLACE is used",
+            )
+        return
+    searched = node.args.get("substr") or node.args.get("expression")
+    text = node.this
+    # A long constant is a list of codes in which the value is looked up.
+    is_short = isinstance(text, exp.Literal) and len(text.name) <= _SHORT_TEXT
+    if is_short and isinstance(searched, exp.Expression) and searched.find(exp.Column):
+        yield QuerySlip(
+            node,
+            f"looks for the value in {text.sql()}, and not for {text.sql()} in the value",
+            "LOCATE takes the text that it looks for first; INSTR and CONTAINS take it second",
+        )
+
+
 # Two columns of one expression, and two with each other's names.
 
 
@@ -259,20 +330,92 @@ def _is_total_of_some_rows(item: exp.Expr) -> bool:
 
 
 def _iterate_exchanged_names(select: ScopedSelect) -> Iterator[QuerySlip]:
-    """Yields `a AS b, b AS a` of one source."""
-    read = {
-        name: column
+    """Yields `a AS b, b AS c` of one source: the name of a value that is there is another's."""
+    read = [
+        (name, column)
         for name, item in select.results
         if isinstance(column := enter_expression(item, *VALUE_WRAPPERS), exp.Column)
-    }
-    for name, column in read.items():
-        below = column.name.lower()
-        other = read.get(below)
-        if other is None or below <= name or other.table != column.table:
+    ]
+    for name, column in read:
+        for other, taken in read:
+            is_named = taken.name.lower() == name and taken.table == column.table
+            if is_named and other != name and column.name.lower() != name:
+                yield QuerySlip(
+                    column,
+                    f"is named `{name}`, and the `{name}` of its table is named `{other}`",
+                    "each column keeps its name",
+                )
+                return
+
+
+# Ranges and joins of days.
+
+
+def _iterate_spans_with_the_next_day(
+    select: ScopedSelect, origins: ValueOrigins
+) -> Iterator[QuerySlip]:
+    """Yields `day <= DATE_ADD(week, 7)` of a week's first day: the next week has that day, too."""
+    where = select.node.args.get("where")
+    conditions = split_conditions(where.this if where is not None else None)
+    conditions += [part for join in select.joins for part in join.conditions]
+    for part in conditions:
+        end = part.expression if isinstance(part, exp.LTE) else None
+        added = _read_added_period(end)
+        if added is None:
             continue
-        if other.name.lower() == name:
+        start, unit = added
+        is_from = any(isinstance(one, exp.GTE) and one.expression == start for one in conditions)
+        _, made = origins.find_expression(select, enter_expression(start, *VALUE_WRAPPERS))
+        trunc = enter_expression(made, *VALUE_WRAPPERS, exp.TsOrDsToDate)
+        is_first = isinstance(trunc, exp.DateTrunc | exp.TimestampTrunc)
+        if is_from and is_first and trunc.text("unit").upper().startswith(unit):
             yield QuerySlip(
-                column,
-                f"is named `{name}`, and `{name}` is named `{below}`: the names are exchanged",
-                "each column keeps its name",
+                part,
+                f"includes the first day of the next {unit.lower()}, which counts in both",
+                "it is <, or the range ends one day earlier",
             )
+
+
+def _read_added_period(end: exp.Expr | None) -> tuple[exp.Expr, str] | None:
+    """Reads `start + 7 days` and `start + 1 month`; None for another end."""
+    if isinstance(end, exp.AddMonths):
+        return (end.this, "MONTH") if read_constant_number_or_day(end.expression) == 1 else None
+    if not isinstance(end, exp.TsOrDsAdd | exp.DateAdd | exp.Add):
+        return None
+    number, unit = end.expression, end.text("unit") or "DAY"
+    if isinstance(number, exp.Interval):
+        number, unit = number.this, number.text("unit")
+    key = (number.name if isinstance(number, exp.Literal) else "", make_singular(unit.lower()))
+    period = {("7", "day"): "WEEK", ("1", "week"): "WEEK", ("1", "month"): "MONTH"}.get(key)
+    return (end.this, period) if period is not None else None
+
+
+def _iterate_months_of_any_year(select: ScopedSelect, origins: ValueOrigins) -> Iterator[QuerySlip]:
+    """Yields joins by the number of a month, a quarter or a week without the year."""
+    for join in select.joins:
+        pairs = [
+            tuple(_find_part_of_date(select, side, origins) for side in part.iter_expressions())
+            for part in join.conditions
+            if isinstance(part, exp.EQ)
+        ]
+        kinds = {one for one, other in pairs if one is other and one is not None}
+        has_year = any(exp.Year in pair for pair in pairs)
+        for part in join.conditions:
+            sides = list(part.iter_expressions()) if isinstance(part, exp.EQ) else []
+            kind = _find_part_of_date(select, sides[0], origins) if sides else None
+            if kind is not None and kind in kinds and not has_year:
+                yield QuerySlip(
+                    part,
+                    f"joins by the number of the {_NUMBERED[kind]} alone, so each year meets the "
+                    "same one of all other years",
+                    "the year is compared, too, or the first day of both",
+                )
+                return
+
+
+def _find_part_of_date(
+    select: ScopedSelect, side: exp.Expr, origins: ValueOrigins
+) -> type[exp.Expr] | None:
+    _, made = origins.find_expression(select, enter_expression(side, *VALUE_WRAPPERS))
+    part = enter_expression(made, *VALUE_WRAPPERS)
+    return type(part) if isinstance(part, (*_NUMBERED, exp.Year)) else None

@@ -210,7 +210,7 @@ class ImprobableExpression(ModelRule):
             iterate_row_slips(model, query, self.project),
             iterate_unit_slips(query, self.project, origins, types),
             iterate_null_slips(query, self.project, types),
-            iterate_constant_slips(query, types),
+            iterate_constant_slips(query, origins, types),
             iterate_join_slips(query, self.project, origins),
             iterate_missing_partner_slips(query, self.project, origins, types),
             iterate_total_slips(query, self.project, origins, types),
