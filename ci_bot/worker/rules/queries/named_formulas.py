@@ -123,7 +123,7 @@ def _describe_reversed_flag(words: tuple[str, ...], item: exp.Expr) -> _Misnomer
 def _iterate_flags(
     words: tuple[str, ...], item: exp.Expr
 ) -> Iterator[tuple[exp.Column, bool, frozenset[str]]]:
-    """Yields a column, whether it is NULL, and the words that are said of this case."""
+    """Yields a column, whether it is NULL, and the words that name this case."""
     node = enter_expression(item, *VALUE_WRAPPERS, exp.Sum, exp.Count, exp.CountIf)
     test = _read_null_test(node)
     if test is not None:
