@@ -41,6 +41,10 @@ STAYS = {
     "models/latest.sql": (
         "MODEL (name core.latest, kind FULL, grain sku); SELECT s.sku, s.stock FROM core.stocks AS s"
     ),
+    "models/invoices.sql": (
+        "MODEL (name core.invoices, kind FULL, grain (invoice_id, issued_on)); SELECT i.invoice_id, "
+        "i.account_id, i.issued_on, i.open_amount FROM src.invoices AS i"
+    ),
     "models/lines.sql": (
         "MODEL (name stg.lines, kind FULL, grain line_id); SELECT l.line_id, l.order_id, "
         "l.unit_price, l.quantity, l.tax FROM src.lines AS l"
@@ -66,6 +70,12 @@ TABLES = {
         "open_tickets": "INT",
         "mrr": "DECIMAL(12, 2)",
         "is_latest": "BOOLEAN",
+    },
+    "src.invoices": {
+        "invoice_id": "BIGINT",
+        "account_id": "BIGINT",
+        "issued_on": "DATE",
+        "open_amount": "DECIMAL(12, 2)",
     },
     "src.lines": {
         "line_id": "BIGINT",
@@ -95,6 +105,10 @@ list_severities = partial(list_severities_of_new_model, RULE, stays=STAYS, exter
         "ORDER BY d.event_day ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS users "
         "FROM core.daily AS d",
         "SELECT SUM(o.customers) AS customers FROM core.order_days AS o",
+        "SELECT SUM(d.active_users) FILTER (WHERE d.event_day > '2024-01-01') AS users "
+        "FROM core.daily AS d",
+        "SELECT d.account_id, SUM(CASE WHEN d.events > 1 THEN d.active_users ELSE 0 END) AS users "
+        "FROM core.daily AS d GROUP BY d.account_id",
         "SELECT d.account_id, SUM(d.seconds) AS seconds FROM core.daily AS d GROUP BY d.account_id",
     ],
 )
@@ -122,6 +136,11 @@ def test_sum__of_what_was_counted_or_averaged_by_day__is_high(query: str) -> Non
         "GROUP BY c.day",
         "SELECT p.day, SUM(p.people) AS people FROM core.passed AS p GROUP BY p.day",
         "SELECT d.event_day, SUM(d.seconds) AS seconds FROM core.daily AS d GROUP BY d.event_day",
+        # Each of them is new once, and has one first month.
+        "WITH x AS (SELECT e.event_day, COUNT(DISTINCT e.user_id) AS new_users FROM stg.events AS e "
+        "GROUP BY e.event_day) SELECT SUM(x.new_users) AS new_users FROM x",
+        "WITH x AS (SELECT e.event_day AS cohort_day, COUNT(DISTINCT e.user_id) AS users "
+        "FROM stg.events AS e GROUP BY e.event_day) SELECT SUM(x.users) AS users FROM x",
         "SELECT d.account_id, SUM(d.seconds) AS expected_seconds FROM core.daily AS d "
         "GROUP BY d.account_id",
     ],
@@ -135,6 +154,8 @@ def test_sum__of_what_adds_up__is_quiet(query: str) -> None:
     [
         "SELECT s.sku, SUM(s.stock) AS stock FROM core.stocks AS s GROUP BY s.sku",
         "SELECT SUM(s.mrr) AS total_mrr FROM core.stocks AS s",
+        "WITH x AS (SELECT s.day, SUM(s.stock) AS stock FROM core.stocks AS s GROUP BY s.day) "
+        "SELECT SUM(x.stock) AS stock FROM x",
         "SELECT TRUNC(s.day, 'MM') AS month, SUM(s.on_hand_qty) AS on_hand FROM core.stocks AS s "
         "GROUP BY 1",
         "SELECT s.sku, CAST(SUM(s.open_tickets) AS INT) AS open_tickets FROM core.stocks AS s "
@@ -168,6 +189,11 @@ def test_sum__of_a_level_over_time__is_high(query: str) -> None:
         "SELECT s.sku, SUM(s.stock) AS stock_days FROM core.stocks AS s GROUP BY s.sku",
         "SELECT s.sku, SUM(s.stock) / COUNT(*) AS stock FROM core.stocks AS s GROUP BY s.sku",
         "SELECT SUM(s.stock) AS stock FROM core.latest AS s",
+        "SELECT SUM(CASE WHEN s.day = '2024-01-01' THEN s.stock END) AS stock FROM core.stocks AS s",
+        "WITH x AS (SELECT s.day, SUM(s.stock) AS stock FROM core.stocks AS s GROUP BY s.day) "
+        "SELECT x.day, SUM(x.stock) AS stock FROM x GROUP BY x.day",
+        "WITH x AS (SELECT s.sku, SUM(s.stock) AS stock FROM core.stocks AS s "
+        "WHERE s.day = DATE '2024-01-01' GROUP BY s.sku) SELECT SUM(x.stock) AS stock FROM x",
         "SELECT TRUNC(s.day, 'MM') AS month, SUM(s.stock) AS stock FROM core.stocks AS s "
         "WHERE s.day = (SELECT MAX(x.day) FROM core.stocks AS x WHERE x.sku = s.sku "
         "AND TRUNC(x.day, 'MM') = TRUNC(s.day, 'MM')) GROUP BY 1",
@@ -178,6 +204,9 @@ def test_sum__of_a_level_over_time__is_high(query: str) -> None:
         "SELECT TRUNC(s.day, 'MM') AS month, SUM(s.stock) AS stock FROM core.stocks AS s "
         "WHERE DAY(s.day) = 1 GROUP BY 1",
         "SELECT SUM(s.stock) AS stock FROM core.stocks AS s WHERE s.is_latest",
+        # The day is a part of the key, and each invoice has one.
+        "SELECT i.account_id, SUM(i.open_amount) AS open_amount FROM core.invoices AS i "
+        "GROUP BY i.account_id",
     ],
 )
 def test_sum__of_a_level_at_one_time__is_quiet(query: str) -> None:

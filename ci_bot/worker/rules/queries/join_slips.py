@@ -18,7 +18,7 @@ from ci_bot.worker.rules.models.declared_keys import (
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.queries.fan_outs import list_source_keys
 from ci_bot.worker.rules.queries.query_slips import QuerySlip
-from ci_bot.worker.rules.queries.value_origins import ValueOrigins
+from ci_bot.worker.rules.queries.value_origins import KnownTexts, ValueOrigins
 from ci_bot.worker.sql import (
     ModelQuery,
     ScopedJoin,
@@ -28,10 +28,12 @@ from ci_bot.worker.sql import (
     table_name,
 )
 
+_NUMBERS_OF_THINGS = frozenset({"id", "no", "number", "nr", "key", "code", "uuid", "sku"})
 # What is counted beside a row itself.
 _OTHERS = frozenset({
     "sibling", "other", "pair", "peer", "neighbour", "neighbor", "colleague", "coworker", "similar",
-    "duplicate", "competitor", "rival", "match", "together", "cooccurrence", "partner", "related",
+    "duplicate", "competitor", "rival", "match", "matches", "together", "cooccurrence", "partner",
+    "related",
 })  # fmt: skip
 
 
@@ -64,7 +66,7 @@ def _iterate_keys_of_other_things(
             continue
         for part, one, two in columns:
             mine, other = one.name.lower(), two.name.lower()
-            if mine.endswith(other) or other.endswith(mine):
+            if mine.endswith(other) or other.endswith(mine) or not _are_ids(mine, other):
                 continue
             right = _find_right_column(select, one, two, project) or _find_right_column(
                 select, two, one, project
@@ -77,6 +79,11 @@ def _iterate_keys_of_other_things(
                     f"compares keys of two things, and `{called}` has a column `{name}` of its own",
                     f"the join compares `{name}` of both sides",
                 )
+
+
+def _are_ids(*names: str) -> bool:
+    """Whether all names are those of numbers of things, and not of times."""
+    return all(split_column_name_into_words(name)[-1] in _NUMBERS_OF_THINGS for name in names)
 
 
 def _find_right_column(
@@ -205,7 +212,8 @@ def _iterate_counts_of_twins(
     }
     for name, item in select.results:
         count = enter_expression(item, exp.Paren, exp.Cast, exp.Coalesce)
-        words = {make_singular(word) for word in split_column_name_into_words(name)}
+        own = split_column_name_into_words(name)
+        words = {*own, *map(make_singular, own)}
         if not isinstance(count, exp.Count) or not (pairs or words & _OTHERS):
             continue
         distinct = count.this.expressions if isinstance(count.this, exp.Distinct) else []
@@ -222,6 +230,11 @@ def _iterate_counts_of_twins(
 # Texts in other letters.
 
 
+def _are_in_other_letters(one: KnownTexts, other: KnownTexts) -> bool:
+    folded = ({text.casefold() for text in known.texts or ()} for known in (one, other))
+    return bool(set.intersection(*folded))
+
+
 def _iterate_texts_that_never_meet(
     select: ScopedSelect, origins: ValueOrigins
 ) -> Iterator[QuerySlip]:
@@ -235,10 +248,13 @@ def _iterate_texts_that_never_meet(
         if one is None or other is None:
             continue
         if one.texts is None and other.texts is None:
-            is_apart = one.case != other.case
+            # UPPER(x) = LOWER(x) asks whether a text has no letters.
+            is_apart = one.case != other.case and sides[0].this != sides[1].this
         else:
             listed, rest = (one, other) if one.texts is not None else (other, one)
             is_apart = not any(map(rest.includes_text, listed.texts or ()))
+            # Other texts may be of a variable, for example in a model of each site.
+            is_apart = is_apart and (rest.case is not None or _are_in_other_letters(one, other))
         if is_apart:
             yield QuerySlip(
                 node,

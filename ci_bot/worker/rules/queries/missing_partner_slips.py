@@ -42,7 +42,11 @@ _ONLY_SOME = frozenset({"with", "having", "tagged", "in", "by", "per", "containi
 _COMPARED = frozenset({
     "prev", "previous", "prior", "last", "before", "ly", "py", "lag", "budget", "target", "plan",
     "planned", "forecast", "goal", "quota", "baseline", "base", "expected", "benchmark", "estimate",
-    "reference", "old", "first", "avg", "average", "mean", "median",
+    "reference", "old", "first", "avg", "average", "mean", "median", "limit",
+})  # fmt: skip
+# Two systems are compared: what only one of them has is another finding.
+_DIFFERENCES = frozenset({
+    "diff", "difference", "delta", "variance", "gap", "deviation", "change", "growth", "drift",
 })  # fmt: skip
 # What is taken from an amount, or comes to it, and is nothing if there is none.
 _TAKEN = frozenset({
@@ -98,6 +102,8 @@ def _find_uncounted_partners(select: ScopedSelect, project: ProjectView) -> list
     keys = [enter_expression(key, exp.Cast, exp.Paren) for key in select.list_group_keys()]
     if select.start is None or not select.joins or not keys or select.groups_by_sets:
         return []
+    if select.laterals:
+        return []  # the elements are counted
     first = select.start.alias_or_name.lower()
     grouped = {key.name.lower() for key in keys if isinstance(key, exp.Column)}
     is_of_first = all(isinstance(key, exp.Column) and key.table.lower() == first for key in keys)
@@ -108,13 +114,15 @@ def _find_uncounted_partners(select: ScopedSelect, project: ProjectView) -> list
         for part in select.list_clause_conditions("where", "having")
         for column in list_filled_columns(part)
     }
+    asked = select.list_clause_conditions("having")
+    tested = {alias for part in asked for alias, _ in list_column_aliases_and_names(part)}
     partners = []
     for join in select.joins:
         if not join.adds_columns or _is_one_row(select, join, project):
             continue
         if join.node.side != "LEFT" or keeps_only_unmatched(select, join):
             return []
-        if join.alias in filled or list_source_keys(
+        if join.alias in (filled | tested) or list_source_keys(
             select.sources.get(join.alias), project.by_table
         ):
             return []
@@ -172,7 +180,11 @@ def _iterate_lost_rows_of_arrays(
         for (name, node), columns in zip(totals, read, strict=True):
             words = split_column_name_into_words(name)
             is_of_row = columns and not columns & places and {one for one, _ in columns} <= made_of
-            if is_of_row and _ONLY_SOME.isdisjoint(words):
+            # A part for each element is added up; `fan-out-total` finds totals beside a VIEW.
+            is_other = node.find(exp.Div) is not None or (
+                array.table.lower() in made_of and node.find(exp.Distinct) is None
+            )
+            if is_of_row and not is_other and _ONLY_SOME.isdisjoint(words):
                 yield QuerySlip(
                     node,
                     f"leaves out each row in which `{array.name}` is empty or NULL: EXPLODE makes "
@@ -221,9 +233,11 @@ def _iterate_lost_amounts(
     select: ScopedSelect, origins: ValueOrigins, types: ModelValueTypes
 ) -> Iterator[QuerySlip]:
     """Yields results of + and - that are NULL because one of the totals has no row."""
-    for _, item in select.results if select.joins else ():
+    for name, item in select.results if select.joins else ():
         value = enter_expression(item, exp.Paren, exp.Cast, exp.Round, exp.Alias)
         if not isinstance(value, exp.Add | exp.Sub) or value.find(*_GUARDS, *_STEPS, exp.Query):
+            continue
+        if not _DIFFERENCES.isdisjoint(split_column_name_into_words(name)):
             continue
         columns = list(value.find_all(exp.Column))
         if len({column.table.lower() for column in columns}) < _BOTH_SIDES:

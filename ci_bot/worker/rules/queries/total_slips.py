@@ -39,6 +39,16 @@ _RETURNING = frozenset({
     "contact", "reader", "viewer", "listener", "rider", "agent", "store", "product", "sku",
     "vehicle", "machine", "sensor", "host", "tenant", "company", "patron", "shopper",
 })  # fmt: skip
+# What happens once to each of them, so that they are in one group.
+_ONCE = frozenset({
+    "new", "first", "signup", "signed", "registered", "created", "joined", "acquired", "activated",
+    "churned", "lost", "cohort", "born", "birth", "onboarded",
+})  # fmt: skip
+# A row of these days is there once, whatever its level is.
+_OWN_DAYS = frozenset({
+    "issue", "issued", "order", "ordered", "created", "due", "invoice", "invoiced", "placed",
+    "opened", "started", "signed", "purchased", "paid",
+})  # fmt: skip
 # A sum over days is called so: user days, or totals of averages.
 _SUMS_OF_TIMES = frozenset({
     "day", "days", "week", "weeks", "month", "months", "hour", "hours", "visit", "visits", "sum",
@@ -62,7 +72,7 @@ _QUANTITIES = frozenset({
 # Words of a flag, or a number, that picks one of many times.
 _MOMENTS = frozenset({"latest", "last", "current", "newest", "eom", "end", "closing", "recent"})
 _TOTALS = (exp.Sum, exp.Avg)
-_CHOOSING = ("group", "qualify", "limit", "distinct")
+_CHOOSING = ("having", "qualify", "limit", "distinct")
 _VALIDITY = frozenset({"valid_from", "valid_to"})
 
 
@@ -72,13 +82,9 @@ def iterate_total_slips(
     """Yields totals of values that do not add up."""
     for select in query.root.selects:
         for name, item in select.results:
-            total = enter_expression(item, *VALUE_WRAPPERS)
-            summed = total.this if isinstance(total, exp.Window) else total
-            column = _find_column(summed.this) if isinstance(summed, exp.Sum) else None
-            if column is None or not _SUMS_OF_TIMES.isdisjoint(split_column_name_into_words(name)):
+            added = _read_added_column(select, name, item)
+            if added is None or not _SUMS_OF_TIMES.isdisjoint(split_column_name_into_words(name)):
                 continue
-            node = total if isinstance(total, exp.Window) else summed
-            added = _AddedColumn(select, node, column, name)
             if _picks_a_moment(added.list_conditions()):
                 continue
             yield from _iterate_sums_of_results(added, project, origins, types)
@@ -99,12 +105,14 @@ class _AddedColumn:
     Attributes:
         node: SUM, or the window around it.
         name: of the result.
+        conditions: of FILTER, or of a CASE without another value.
     """
 
     select: ScopedSelect
     node: exp.Expr
     column: exp.Column
     name: str
+    conditions: tuple[exp.Expr, ...] = ()
 
     def list_kept(self) -> list[exp.Expr]:
         """Lists the expressions that have one value in all rows of a sum."""
@@ -113,15 +121,36 @@ class _AddedColumn:
         return self.select.list_group_keys()
 
     def list_conditions(self) -> list[exp.Expr]:
-        """Lists the conditions of WHERE and ON."""
+        """Lists the conditions of WHERE, ON and the sum itself."""
         joined = (part for join in self.select.joins for part in join.conditions)
-        return [*joined, *self.select.list_clause_conditions("where")]
+        return [*joined, *self.conditions, *self.select.list_clause_conditions("where")]
 
     def list_fixed_names(self) -> set[str]:
         """Lists columns of the source that the query keeps, or compares for equality."""
         fixed = {name for join in self.select.joins for name in join.using}
         fixed |= _list_compared(self.list_conditions(), self.column.table.lower())
         return fixed | {key.name.lower() for key in self.list_kept() if isinstance(key, exp.Column)}
+
+
+def _read_added_column(select: ScopedSelect, name: str, item: exp.Expr) -> _AddedColumn | None:
+    """Reads a result that is a SUM of one column; None for another one."""
+    node = enter_expression(item, *VALUE_WRAPPERS)
+    conditions: tuple[exp.Expr, ...] = ()
+    total: exp.Expr = node.this if isinstance(node, exp.Window) else node
+    if isinstance(total, exp.Filter):
+        conditions, total = (total.expression.this,), total.this
+    added = enter_expression(total.this, *VALUE_WRAPPERS) if isinstance(total, exp.Sum) else None
+    branches: list[exp.Expr] = []
+    if isinstance(added, exp.Case):
+        branches = list(added.args.get("ifs") or ())
+    if isinstance(added, exp.Case) and added.this is None and len(branches) == 1:
+        default = added.args.get("default")
+        if default is None or isinstance(default, exp.Literal | exp.Null):
+            conditions = (*conditions, branches[0].this)
+            added = enter_expression(branches[0].args["true"], *VALUE_WRAPPERS)
+    if not isinstance(added, exp.Column):
+        return None
+    return _AddedColumn(select, node, added, name, conditions)
 
 
 def _list_compared(conditions: Iterable[exp.Expr], alias: str = "") -> set[str]:
@@ -200,10 +229,10 @@ def _recurs(
             return False
     words = {
         make_singular(word)
-        for name in (counted.name, added.column.name)
+        for name in (counted.name, added.column.name, added.name)
         for word in split_column_name_into_words(name)
     }
-    return not _RETURNING.isdisjoint(words)
+    return not _RETURNING.isdisjoint(words) and _ONCE.isdisjoint(words)
 
 
 def _find_dropped_time(
@@ -216,6 +245,8 @@ def _find_dropped_time(
     for key in below.list_group_keys():
         name = shown.get(key)
         if name is None or name in fixed or _trace(below, key, origins) in kept:
+            continue
+        if not _ONCE.isdisjoint(split_column_name_into_words(name)):
             continue
         if _is_time(below, key, name, types):
             return name
@@ -267,7 +298,8 @@ def _find_dropped_time_of_table(added: _AddedColumn, project: ProjectView) -> st
             return _find_time_of_key(project.by_table.get(table_name(source)), fixed)
         below = source.only_branch if source is not None else None
         item = below.find_result(column.name) if below is not None else None
-        if below is None or not isinstance(item, exp.Column) or _chooses_rows(select, below):
+        added_below = _find_added(below, item)
+        if below is None or added_below is None or _chooses_rows(select, below):
             return None
         passed = {
             name: value.name.lower()
@@ -277,8 +309,17 @@ def _find_dropped_time_of_table(added: _AddedColumn, project: ProjectView) -> st
         fixed = {passed.get(name, name) for name in fixed} | _list_compared(
             below.list_clause_conditions("where")
         )
-        select, column = below, item
+        select, column = below, added_below
     return None
+
+
+def _find_added(select: ScopedSelect | None, item: exp.Expr | None) -> exp.Column | None:
+    """Finds the column that a query passes on, or adds up in its groups."""
+    if select is None or item is None or select.groups_by_sets:
+        return None
+    is_grouped = select.node.args.get("group") is not None
+    value = enter_expression(item, *VALUE_WRAPPERS) if is_grouped else item
+    return _find_column(value.this if isinstance(value, exp.Sum) else None if is_grouped else value)
 
 
 def _chooses_rows(select: ScopedSelect, below: ScopedSelect) -> bool:
@@ -301,7 +342,7 @@ def _find_time_of_key(model: Model | None, fixed: set[str]) -> str | None:
 
 
 def _is_time_column(name: str, kind: exp.DataType | None) -> bool:
-    if name in _VALIDITY:
+    if name in _VALIDITY or not _OWN_DAYS.isdisjoint(split_column_name_into_words(name)):
         return False
     if kind is not None and kind.this in exp.DataType.TEMPORAL_TYPES:
         return True
