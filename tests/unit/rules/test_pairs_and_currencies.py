@@ -218,9 +218,12 @@ PAID = (
         "COALESCE(p.paid, 0) AS paid, i.amount - p.paid AS outstanding",
         "NVL(p.paid, 0) AS paid, (p.paid / i.amount) AS share",
         "IFNULL(p.paid, 0) AS paid, i.amount - p.paid - p.fees AS outstanding",
+        # A total that is missing is 0, whatever the other columns do.
+        "COALESCE(p.paid, 0) AS paid, i.amount - p.fees AS other",
+        "p.paid AS paid, i.amount - p.paid AS outstanding",
     ],
 )
-def test_arithmetic__with_a_null_that_is_replaced_elsewhere__is_high(columns: str) -> None:
+def test_arithmetic__with_a_null_that_is_no_value__is_high(columns: str) -> None:
     assert list_severities("improbable-expression", PAID.format(columns)) == ["high"]
 
 
@@ -228,11 +231,10 @@ def test_arithmetic__with_a_null_that_is_replaced_elsewhere__is_high(columns: st
     "columns",
     [
         "COALESCE(p.paid, 0) AS paid, i.amount - COALESCE(p.paid, 0) AS outstanding",
-        "p.paid AS paid, i.amount - p.paid AS outstanding",
         "COALESCE(p.paid, 0) AS paid, COALESCE(i.amount - p.paid, i.amount) AS outstanding",
         "COALESCE(p.paid, 0) AS paid, "
         "CASE WHEN p.paid IS NOT NULL THEN i.amount - p.paid ELSE i.amount END AS outstanding",
-        "COALESCE(p.paid, 0) AS paid, i.amount - p.fees AS other",
+        "COALESCE(p.paid, 0) AS paid, i.amount * p.fees AS other",
         "COALESCE(i.amount, 0) AS amount, i.amount - i.tax AS net",
         "COALESCE(p.paid, 0) AS paid, p.paid > 0 AS is_paid",
     ],
