@@ -19,6 +19,7 @@ from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.queries.constant_slips import iterate_constant_slips
 from ci_bot.worker.rules.queries.conversion_slips import iterate_conversion_slips
 from ci_bot.worker.rules.queries.join_slips import iterate_join_slips
+from ci_bot.worker.rules.queries.misnamed_slips import iterate_misnamed_slips
 from ci_bot.worker.rules.queries.missing_partner_slips import iterate_missing_partner_slips
 from ci_bot.worker.rules.queries.mixed_types import MixedTypes, ModelValueTypes
 from ci_bot.worker.rules.queries.null_slips import iterate_null_slips
@@ -211,6 +212,7 @@ class ImprobableExpression(ModelRule):
             iterate_unit_slips(query, self.project, origins, types),
             iterate_null_slips(query, self.project, types),
             iterate_constant_slips(query, origins, types),
+            iterate_misnamed_slips(query, origins, types),
             iterate_join_slips(query, self.project, origins),
             iterate_missing_partner_slips(query, self.project, origins, types),
             iterate_total_slips(query, self.project, origins, types),
