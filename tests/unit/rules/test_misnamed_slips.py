@@ -17,6 +17,7 @@ STAYS = {
         "CAST(b.tax AS DECIMAL(12, 2)) AS tax, CAST(b.cost AS DECIMAL(12, 2)) AS cost, "
         "CAST(b.monthly_fee AS DECIMAL(12, 2)) AS monthly_fee, "
         "CAST(b.yearly_fee AS DECIMAL(12, 2)) AS yearly_fee, "
+        "CAST(b.refund AS DECIMAL(12, 2)) AS refund, "
         "CAST(b.seconds AS BIGINT) AS seconds, CAST(b.day AS DATE) AS day, "
         "CAST(b.made_at AS TIMESTAMP) AS made_at FROM src.bills AS b"
     )
@@ -27,7 +28,7 @@ TABLES = {
         "bill_id": "BIGINT", "shop": "STRING", "country": "STRING", "amount": "DECIMAL(12,2)",
         "net_amount": "DECIMAL(12,2)", "tax": "DECIMAL(12,2)", "cost": "DECIMAL(12,2)",
         "monthly_fee": "DECIMAL(12,2)", "yearly_fee": "DECIMAL(12,2)", "seconds": "BIGINT",
-        "day": "DATE", "made_at": "TIMESTAMP",
+        "day": "DATE", "made_at": "TIMESTAMP", "refund": "DECIMAL(12,2)",
     },
 }  # fmt: skip
 list_severities = partial(
@@ -94,6 +95,7 @@ FINE = {
     "net": BILLS.format("b.amount - b.tax AS net_amount"),
     "gross": BILLS.format("b.net_amount + b.tax AS gross_amount"),
     "net_cost": BILLS.format("b.amount + b.cost AS net_cost"),
+    "refund_below_zero": BILLS.format("b.amount + b.refund AS net_amount"),
     "gross_profit": BILLS.format("b.amount - b.cost AS gross_profit"),
     "total": BILLS.format("b.amount + b.tax AS total_amount"),
     "picked_last": PICKED.format(" DESC", "last_bill_id"),
