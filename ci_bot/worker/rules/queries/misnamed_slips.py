@@ -248,7 +248,7 @@ def _iterate_wrong_signs(words: frozenset[str], value: exp.Expr) -> Iterator[Que
         if "gross" in words and "net" in first and not second.isdisjoint({"tax", "vat"}):
             yield QuerySlip(
                 node,
-                f"takes `{column}` from what has none, and a gross amount has it",
+                f"subtracts `{column}`, and a gross amount includes it",
                 "it is added",
             )
         return
