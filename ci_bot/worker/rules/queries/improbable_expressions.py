@@ -23,6 +23,7 @@ from ci_bot.worker.rules.queries.misnamed_slips import iterate_misnamed_slips
 from ci_bot.worker.rules.queries.missing_partner_slips import iterate_missing_partner_slips
 from ci_bot.worker.rules.queries.mixed_types import MixedTypes, ModelValueTypes
 from ci_bot.worker.rules.queries.null_slips import iterate_null_slips
+from ci_bot.worker.rules.queries.order_slips import iterate_order_slips
 from ci_bot.worker.rules.queries.query_slips import iterate_slips
 from ci_bot.worker.rules.queries.row_slips import iterate_row_slips
 from ci_bot.worker.rules.queries.total_slips import iterate_total_slips
@@ -216,6 +217,7 @@ class ImprobableExpression(ModelRule):
             iterate_join_slips(query, self.project, origins),
             iterate_missing_partner_slips(query, self.project, origins, types),
             iterate_total_slips(query, self.project, origins, types),
+            iterate_order_slips(query, self.project, origins, types),
         ):
             found.update([_make_finding(node, query, what, clears)])
         for node, why in MixedTypes(types).find_mixed(query.root):

@@ -38,11 +38,13 @@ _TIMES = frozenset({
 })  # fmt: skip
 _STARTS = frozenset({
     "created", "start", "started", "begin", "began", "opened", "issued", "ordered", "registered",
-    "hired", "installed", "born", "requested", "submitted",
+    "hired", "installed", "born", "requested", "submitted", "issue", "signup", "signed", "placed",
+    "pickup",
 })  # fmt: skip
 _ENDS = frozenset({
     "closed", "end", "ended", "finished", "completed", "resolved", "delivered", "paid", "updated",
-    "returned", "cancelled", "canceled", "left", "expired", "settled",
+    "returned", "cancelled", "canceled", "left", "expired", "settled", "shipped", "due", "reply",
+    "replied", "dropoff",
 })  # fmt: skip
 # `days_to_x` ends with x, `days_since_x` begins with it.
 _TO = frozenset({"to", "until", "till", "before"})
@@ -223,7 +225,10 @@ def _describe_negative_days(name: str, item: exp.Expr) -> tuple[str, str] | None
         split_column_name_into_words(columns[0].name) if columns else None for columns in span
     )
     if end is not None and start is not None:
-        is_backwards = not (_STARTS.isdisjoint(end) or _ENDS.isdisjoint(start))
+        # The next start is after the end before it.
+        is_backwards = "next" not in end and not (
+            _STARTS.isdisjoint(end) or _ENDS.isdisjoint(start)
+        )
         is_backwards = is_backwards or _is_said_of(name, _TO, start, end)
         is_backwards = is_backwards or _is_said_of(name, _SINCE, end, start)
     else:
