@@ -101,8 +101,6 @@ NEAR_MISSES = [
         "'yyyy-MM-dd') DESC, t.ticket_id) AS place"
     ),
     "SELECT MAX(DATE_FORMAT(t.opened_at, 'yyyyMM')) AS last_month FROM stg.tickets AS t",
-    "SELECT t.opened_on, MAX(DATE_FORMAT(t.opened_on, 'dd.MM.yyyy')) AS shown "
-    "FROM stg.tickets AS t GROUP BY t.opened_on",
     TICKETS.format("DATE_FORMAT(t.opened_at, 'dd.MM.yyyy') AS shown"),
     RANGE.format("t.opened_on >= DATE '2024-01-01' AND t.opened_on < DATE '2025-01-01'"),
     RANGE.format("t.opened_on >= DATE '2024-01-15' AND t.opened_on < DATE '2024-01-31'"),

@@ -219,18 +219,12 @@ def _drop_sorted_start(pattern: str) -> str:
 def _iterate_dates_ordered_as_texts(
     select: ScopedSelect, origins: ValueOrigins
 ) -> Iterator[QuerySlip]:
-    keys = select.list_group_keys()
-    grouped = {column.name.lower() for key in keys for column in key.find_all(exp.Column)}
-    for node in select.find_all(exp.Ordered, exp.Max, exp.Min, *_COMPARED):
+    for node in select.find_all(exp.Ordered, *_COMPARED):
         sides = [node.this, node.expression] if isinstance(node, _COMPARED) else [node.this]
         texts = [_find_unsorted_text(select, side, origins) for side in sides]
         text = next((one for one in texts if one is not None), None)
         if text is None:
             continue
-        if isinstance(node, exp.Max | exp.Min) and any(
-            column.name.lower() in grouped for column in text.find_all(exp.Column)
-        ):
-            continue  # one month of a group has one text
         yield QuerySlip(
             text if isinstance(node, exp.Ordered) else node,
             "compares dates as texts, which sort by their first letters: 31.01.2023 is after "
@@ -299,7 +293,7 @@ def _iterate_hours_of_dates(select: ScopedSelect, types: ModelValueTypes) -> Ite
 def _iterate_open_ends_in_time(select: ScopedSelect, project: ProjectView) -> Iterator[QuerySlip]:
     """Yields flags that call what has not ended in time, because its duration is NULL."""
     for node in select.find_all(exp.Case):
-        branches = node.args.get("ifs") or ()
+        branches = node.args.get("ifs") or []
         if len(branches) != 1 or node.args.get("default") is None or node.this is not None:
             continue
         condition = branches[0].this.unnest()
@@ -307,7 +301,7 @@ def _iterate_open_ends_in_time(select: ScopedSelect, project: ProjectView) -> It
         is_good = is_good and read_constant_number_or_day(branches[0].args["true"]) == 0
         if not is_good or not isinstance(condition, exp.GT | exp.GTE):
             continue
-        span = enter_expression(condition.this, *VALUE_WRAPPERS[:2])
+        span = enter_expression(condition.this, exp.Paren, exp.Cast)
         if not isinstance(span, exp.Sub | exp.DateDiff | exp.TimestampDiff):
             continue
         ends = list(span.this.find_all(exp.Column))
