@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_bot.worker.rules import models, queries  # noqa: F401 - rules register when imported
+from ci_bot.worker.rules import models, queries, slips  # noqa: F401 - rules register when imported
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES
 
 __all__ = ["MODEL_RULES"]

@@ -12,7 +12,7 @@ from sqlmesh.core.dialect import parse
 from sqlmesh.core.model import load_sql_based_model
 
 from ci_bot.worker.rules.models.linter_rule import ProjectView
-from ci_bot.worker.rules.queries.improbable_expressions import ImprobableExpression
+from ci_bot.worker.rules.slips.improbable_expressions import ImprobableExpression
 from tests.unit.rules.world import EXTERNAL, list_severities_of_new_model
 
 STAYS = {

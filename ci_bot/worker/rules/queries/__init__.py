@@ -1,4 +1,4 @@
-"""Rules on what the query of one model computes: slips, joins, names, types, what Spark refuses.
+"""Rules on what the query of one model computes: joins, types, currencies, what Spark refuses.
 
 A module must be imported here to take part. They are classes of SQLMesh's linter like those of
 `rules/models`, which has the rules on what a model declares.
@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from ci_bot.worker.rules.queries import (
     fan_outs,
-    improbable_expressions,
     joins_and_aggregates,
-    misnamed_columns,
     mixed_currencies,
     mixed_types,
     query_shape,

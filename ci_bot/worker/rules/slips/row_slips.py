@@ -17,7 +17,7 @@ from ci_bot.worker.rules.models.declared_keys import (
     list_unique_keys,
 )
 from ci_bot.worker.rules.models.linter_rule import ProjectView
-from ci_bot.worker.rules.queries.query_slips import QuerySlip
+from ci_bot.worker.rules.slips.query_slips import QuerySlip
 from ci_bot.worker.sql import ModelQuery, ScopedQuery, ScopedSelect, SelectSource, table_name
 
 if TYPE_CHECKING:

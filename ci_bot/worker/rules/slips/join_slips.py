@@ -17,8 +17,8 @@ from ci_bot.worker.rules.models.declared_keys import (
 )
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.queries.fan_outs import list_source_keys
-from ci_bot.worker.rules.queries.query_slips import QuerySlip
-from ci_bot.worker.rules.queries.value_origins import KnownTexts, ValueOrigins
+from ci_bot.worker.rules.slips.query_slips import QuerySlip
+from ci_bot.worker.rules.slips.value_origins import KnownTexts, ValueOrigins
 from ci_bot.worker.sql import (
     ModelQuery,
     ScopedJoin,

@@ -16,21 +16,21 @@ from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation
-from ci_bot.worker.rules.queries.constant_slips import iterate_constant_slips
-from ci_bot.worker.rules.queries.conversion_slips import iterate_conversion_slips
-from ci_bot.worker.rules.queries.join_slips import iterate_join_slips
-from ci_bot.worker.rules.queries.misnamed_slips import iterate_misnamed_slips
-from ci_bot.worker.rules.queries.missing_partner_slips import iterate_missing_partner_slips
 from ci_bot.worker.rules.queries.mixed_types import MixedTypes, ModelValueTypes
-from ci_bot.worker.rules.queries.null_slips import iterate_null_slips
-from ci_bot.worker.rules.queries.order_slips import iterate_order_slips
-from ci_bot.worker.rules.queries.query_slips import iterate_slips
-from ci_bot.worker.rules.queries.row_slips import iterate_row_slips
-from ci_bot.worker.rules.queries.total_slips import iterate_total_slips
-from ci_bot.worker.rules.queries.unit_slips import iterate_unit_slips
-from ci_bot.worker.rules.queries.value_origins import ValueOrigins
 from ci_bot.worker.rules.queries.value_parts import read_constant_number_or_day
-from ci_bot.worker.rules.queries.value_slips import iterate_value_slips
+from ci_bot.worker.rules.slips.constant_slips import iterate_constant_slips
+from ci_bot.worker.rules.slips.conversion_slips import iterate_conversion_slips
+from ci_bot.worker.rules.slips.join_slips import iterate_join_slips
+from ci_bot.worker.rules.slips.misnamed_slips import iterate_misnamed_slips
+from ci_bot.worker.rules.slips.missing_partner_slips import iterate_missing_partner_slips
+from ci_bot.worker.rules.slips.null_slips import iterate_null_slips
+from ci_bot.worker.rules.slips.order_slips import iterate_order_slips
+from ci_bot.worker.rules.slips.query_slips import iterate_slips
+from ci_bot.worker.rules.slips.row_slips import iterate_row_slips
+from ci_bot.worker.rules.slips.total_slips import iterate_total_slips
+from ci_bot.worker.rules.slips.unit_slips import iterate_unit_slips
+from ci_bot.worker.rules.slips.value_origins import ValueOrigins
+from ci_bot.worker.rules.slips.value_slips import iterate_value_slips
 from ci_bot.worker.sql import (
     ModelQuery,
     ScopedSelect,

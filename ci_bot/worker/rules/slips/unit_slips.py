@@ -12,8 +12,6 @@ from sqlglot import exp
 from ci_bot.worker.rules.models.declared_keys import split_column_name_into_words
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.queries.mixed_types import TIMES_OF_DAY, ModelValueTypes
-from ci_bot.worker.rules.queries.query_slips import QuerySlip
-from ci_bot.worker.rules.queries.value_origins import ValueOrigins
 from ci_bot.worker.rules.queries.value_parts import (
     HUNDRED,
     PERCENT_WORDS,
@@ -21,6 +19,8 @@ from ci_bot.worker.rules.queries.value_parts import (
     drop_hundred,
     read_constant_number_or_day,
 )
+from ci_bot.worker.rules.slips.query_slips import QuerySlip
+from ci_bot.worker.rules.slips.value_origins import ValueOrigins
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_expression
 
 _ONE = Decimal(1)

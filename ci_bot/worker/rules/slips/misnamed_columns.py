@@ -17,7 +17,7 @@ from ci_bot.worker.rules.models.declared_keys import make_singular, split_column
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.queries.mixed_types import ModelValueTypes
-from ci_bot.worker.rules.queries.named_formulas import describe_misnamed_formula
+from ci_bot.worker.rules.slips.named_formulas import describe_misnamed_formula
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_casts, mentions_interval
 
 if TYPE_CHECKING:

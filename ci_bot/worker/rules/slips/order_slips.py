@@ -11,14 +11,14 @@ from sqlglot import exp
 from ci_bot.worker.rules.models.declared_keys import split_column_name_into_words
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.queries.mixed_types import ModelValueTypes
-from ci_bot.worker.rules.queries.query_slips import QuerySlip
-from ci_bot.worker.rules.queries.value_origins import ValueOrigins
 from ci_bot.worker.rules.queries.value_parts import (
     PERCENT_WORDS,
     VALUE_WRAPPERS,
     drop_hundred,
     read_constant_number_or_day,
 )
+from ci_bot.worker.rules.slips.query_slips import QuerySlip
+from ci_bot.worker.rules.slips.value_origins import ValueOrigins
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_expression, table_name
 
 _SHARES = PERCENT_WORDS | {"share", "ratio"}

@@ -19,9 +19,9 @@ from ci_bot.worker.rules.models.declared_keys import (
 )
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.queries.mixed_types import ModelValueTypes
-from ci_bot.worker.rules.queries.query_slips import QuerySlip
-from ci_bot.worker.rules.queries.value_origins import ValueOrigins
 from ci_bot.worker.rules.queries.value_parts import VALUE_WRAPPERS
+from ci_bot.worker.rules.slips.query_slips import QuerySlip
+from ci_bot.worker.rules.slips.value_origins import ValueOrigins
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_expression, table_name
 
 if TYPE_CHECKING:

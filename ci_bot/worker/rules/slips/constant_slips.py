@@ -16,9 +16,9 @@ from sqlglot import exp
 from ci_bot.protocol.rules import quote_names
 from ci_bot.worker.rules.models.declared_keys import make_singular, split_column_name_into_words
 from ci_bot.worker.rules.queries.mixed_types import ModelValueTypes
-from ci_bot.worker.rules.queries.query_slips import QuerySlip
-from ci_bot.worker.rules.queries.value_origins import ValueOrigins
 from ci_bot.worker.rules.queries.value_parts import VALUE_WRAPPERS, read_constant_number_or_day
+from ci_bot.worker.rules.slips.query_slips import QuerySlip
+from ci_bot.worker.rules.slips.value_origins import ValueOrigins
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_expression, split_conditions
 
 # Units of `trunc` and `date_trunc`, by Spark's documentation of both.

@@ -9,8 +9,8 @@ from sqlglot import exp
 from ci_bot.worker.rules.models.declared_keys import split_column_name_into_words
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.queries.mixed_types import ModelValueTypes
-from ci_bot.worker.rules.queries.query_slips import QuerySlip
 from ci_bot.worker.rules.queries.value_parts import find_end_of_range
+from ci_bot.worker.rules.slips.query_slips import QuerySlip
 from ci_bot.worker.sql import (
     ModelQuery,
     ScopedSelect,

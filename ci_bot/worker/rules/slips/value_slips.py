@@ -11,14 +11,14 @@ from sqlglot import exp
 
 from ci_bot.worker.rules.models.declared_keys import split_column_name_into_words
 from ci_bot.worker.rules.queries.mixed_types import ModelValueTypes
-from ci_bot.worker.rules.queries.query_slips import QuerySlip
-from ci_bot.worker.rules.queries.value_origins import ValueOrigins
 from ci_bot.worker.rules.queries.value_parts import (
     PERCENT_WORDS,
     drop_hundred,
     find_end_of_range,
     read_constant_number_or_day,
 )
+from ci_bot.worker.rules.slips.query_slips import QuerySlip
+from ci_bot.worker.rules.slips.value_origins import ValueOrigins
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_expression
 
 _COMPARING = (exp.EQ, exp.NEQ, exp.In, exp.Case)

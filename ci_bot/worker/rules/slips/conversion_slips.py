@@ -15,13 +15,13 @@ from ci_bot.protocol.rules import quote_names
 from ci_bot.worker.rules.models.declared_keys import list_unique_keys, split_column_name_into_words
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.queries.mixed_types import ModelValueTypes, is_float, is_money_name
-from ci_bot.worker.rules.queries.query_slips import QuerySlip
-from ci_bot.worker.rules.queries.value_origins import ValueOrigins
 from ci_bot.worker.rules.queries.value_parts import (
     HUNDRED,
     PERCENT_WORDS,
     read_constant_number_or_day,
 )
+from ci_bot.worker.rules.slips.query_slips import QuerySlip
+from ci_bot.worker.rules.slips.value_origins import ValueOrigins
 from ci_bot.worker.sql import (
     NEVER,
     ModelQuery,
