@@ -126,7 +126,10 @@ def _iterate_other_totals(select: ScopedSelect, name: str, value: exp.Expr) -> I
     whole = enter_expression(value.expression, *_ROUNDING, exp.Nullif) if is_share else value
     if not isinstance(whole, exp.Window):
         return
-    is_running = whole.args.get("order") is not None and whole.args.get("spec") is None
+    order, by = whole.args.get("order"), whole.args.get("partition_by") or []
+    # All rows of a partition are equal in an order by its own key.
+    is_running = order is not None and any(one.this not in by for one in order.expressions)
+    is_running = is_running and whole.args.get("spec") is None
     is_total = isinstance(whole.this, exp.Sum | exp.Count)
     if is_share and is_running and is_total and words.isdisjoint(_RUNNING):
         yield QuerySlip(
