@@ -28,7 +28,6 @@ _NEWEST = frozenset({"last", "latest", "newest", "recent", "current"})
 _OLDEST = frozenset({"first", "initial", "earliest", "oldest"})
 _TIME_WORDS = frozenset({"date", "at", "on", "day", "time", "ts", "timestamp"})
 _SHARES = frozenset({"share", "pct", "percent", "percentage", "ratio"})
-_RUNNING = frozenset({"cumulative", "cumulated", "running", "cum", "to"})
 _INSIDE = re.compile(r"_(of|in|within|per)_(\w+)$")
 _SECONDS = {
     "millisecond": Fraction(1, 1000), "milli": Fraction(1, 1000), "second": Fraction(1),
@@ -120,23 +119,11 @@ def _iterate_other_frames(
 
 
 def _iterate_other_totals(select: ScopedSelect, name: str, value: exp.Expr) -> Iterator[QuerySlip]:
-    """Yields a share of a running total, and ranks and shares in a country among all of them."""
+    """Yields ranks and shares in a country among all of them."""
     words = frozenset(split_column_name_into_words(name))
     is_share = not words.isdisjoint(_SHARES) and isinstance(value, exp.Div)
     whole = enter_expression(value.expression, *_ROUNDING, exp.Nullif) if is_share else value
     if not isinstance(whole, exp.Window):
-        return
-    order, by = whole.args.get("order"), whole.args.get("partition_by") or []
-    # All rows of a partition are equal in an order by its own key.
-    is_running = order is not None and any(one.this not in by for one in order.expressions)
-    is_running = is_running and whole.args.get("spec") is None
-    is_total = isinstance(whole.this, exp.Sum | exp.Count)
-    if is_share and is_running and is_total and words.isdisjoint(_RUNNING):
-        yield QuerySlip(
-            whole,
-            f"is a running total because of its ORDER BY, and `{name}` needs the whole",
-            "the window has no ORDER BY",
-        )
         return
     inside = _INSIDE.search(name)
     if inside is None or whole.args.get("partition_by"):

@@ -23,7 +23,8 @@ from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_expression, table_
 
 _SHARES = PERCENT_WORDS | {"share", "ratio"}
 _RUNNING = frozenset({
-    "cumulative", "running", "cum", "date", "far", "ytd", "mtd", "qtd", "rolling", "growth",
+    "cumulative", "cumulated", "running", "cum", "to", "date", "far", "ytd", "mtd", "qtd",
+    "rolling", "growth",
 })  # fmt: skip
 _GROWTH = frozenset({"growth", "change", "delta", "increase", "gain"})
 _AHEAD = frozenset({"next", "until", "following", "forward", "churn", "loss", "decline"})
