@@ -424,3 +424,26 @@ def test_texts__that_may_meet_a_seed__are_quiet(
     tmp_path: Path, condition: str, codes: tuple[str, ...]
 ) -> None:
     assert _find_joined_texts(tmp_path, condition, *codes) == 0
+
+
+OWED = (
+    "SELECT i.invoice_id, COALESCE(SUM(p.paid), 0) AS {0} FROM stg.invoices AS i "
+    "LEFT JOIN stg.payments AS p ON p.invoice_id = i.invoice_id{1} GROUP BY i.invoice_id"
+)
+
+
+@pytest.mark.parametrize(
+    ("where", "is_found"),
+    [
+        (" WHERE p.paid_on IS NULL", True),
+        (" WHERE i.amount > 0 AND p.paid_on IS NULL", True),
+        (" AND p.paid_on IS NULL", False),
+        (" WHERE p.invoice_id IS NULL", False),
+        (" WHERE p.paid_on IS NULL OR p.paid > 0", False),
+        (" WHERE i.issued_on IS NULL", False),
+    ],
+)
+def test_left_join__with_is_null_of_what_a_partner_has(where: str, is_found: bool) -> None:
+    query = OWED.format("open_amount", where)
+
+    assert bool(list_severities(query)) == is_found

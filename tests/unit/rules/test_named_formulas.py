@@ -15,7 +15,8 @@ STAYS = {
         "CAST(t.city AS STRING) AS city, CAST(t.day AS DATE) AS day, "
         "CAST(t.ended_at AS TIMESTAMP) AS ended_at, CAST(t.paid_at AS TIMESTAMP) AS paid_at, "
         "CAST(t.distance AS DOUBLE) AS distance, CAST(t.weight_kg AS DOUBLE) AS weight_kg, "
-        "CAST(t.fare AS DOUBLE) AS fare, CAST(t.tax AS DOUBLE) AS tax FROM src.trips AS t"
+        "CAST(t.fare AS DOUBLE) AS fare, CAST(t.tax AS DOUBLE) AS tax, "
+        "t.fare_cents, t.cents_per_kwh, t.kwh, t.minutes, t.seconds, t.power_w FROM src.trips AS t"
     )
 }
 TABLES = {
@@ -23,7 +24,9 @@ TABLES = {
     "src.trips": {
         "trip_id": "BIGINT", "rider_id": "BIGINT", "city": "STRING", "day": "DATE",
         "ended_at": "TIMESTAMP", "paid_at": "TIMESTAMP", "distance": "DOUBLE",
-        "weight_kg": "DOUBLE", "fare": "DOUBLE", "tax": "DOUBLE",
+        "weight_kg": "DOUBLE", "fare": "DOUBLE", "tax": "DOUBLE", "fare_cents": "BIGINT",
+        "cents_per_kwh": "INT", "kwh": "DOUBLE", "minutes": "INT", "seconds": "INT",
+        "power_w": "DOUBLE",
     },
 }  # fmt: skip
 list_severities = partial(
@@ -189,3 +192,26 @@ def test_unit__by_the_wrong_way(value: str, is_found: bool) -> None:
 )
 def test_count__of_rows_that_is_called_one_of_things(query: str, is_found: bool) -> None:
     assert bool(list_severities(query)) == is_found
+
+
+@pytest.mark.parametrize(
+    ("value", "is_found"),
+    [
+        ("SUM(t.fare_cents) AS fare_eur", True),
+        ("SUM(t.kwh * t.cents_per_kwh + t.fare_cents) AS costs_usd", True),
+        ("SUM(t.kwh) / NULLIF(SUM(t.minutes), 0) AS avg_kw", True),
+        ("SUM(t.distance) / SUM(t.seconds) AS avg_kmh", True),
+        ("SUM(t.distance) / SUM(t.minutes) AS km_per_hour", True),
+        ("SUM(t.power_w) AS energy_wh", True),
+        ("SUM(t.fare_cents) / 100 AS fare_eur", False),
+        ("SUM(t.fare_cents) AS fare_cents", False),
+        ("SUM(t.fare_cents) AS fare_eur_cents", False),
+        ("60 * SUM(t.kwh) / NULLIF(SUM(t.minutes), 0) AS avg_kw", False),
+        ("SUM(t.distance) / SUM(t.minutes) AS km_per_minute", False),
+        ("SUM(t.power_w) / 60 AS energy_wh", False),
+        ("SUM(t.power_w * t.minutes / 60) AS energy_wh", False),
+        ("MAX(t.power_w) AS peak_w", False),
+    ],
+)
+def test_measure__that_is_another_one(value: str, is_found: bool) -> None:
+    assert bool(list_severities(CITIES.format(value))) == is_found

@@ -33,6 +33,8 @@ from ci_bot.worker.sql import (
 )
 
 _BOTH_SIDES = 2
+# A history has one current row for each key, and what is deleted counts as not there.
+_CURRENT = frozenset({"valid", "to", "until", "deleted", "superseded", "effective"})
 _EXPLODING = (exp.Explode, exp.Inline)
 # Arrays that have an element if they are no NULL.
 _FILLED_ARRAYS = (exp.ArrayAgg, exp.ArrayUniqueAgg, exp.RegexpSplit, exp.GenerateSeries, exp.Array)
@@ -64,6 +66,7 @@ def iterate_missing_partner_slips(
     for select in query.root.selects:
         yield from _iterate_counts_of_nobody(select, project)
         yield from _iterate_lost_rows_of_arrays(select, origins)
+        yield from _iterate_rows_without_open_partners(select, project)
     for select in query.root.branches:
         yield from _iterate_lost_amounts(select, origins, types)
 
@@ -147,6 +150,55 @@ def _is_one_row(select: ScopedSelect, join: ScopedJoin, project: ProjectView) ->
     fixed = list_fixed_columns(join)
     keys = list_source_keys(select.sources.get(join.alias), project.by_table)
     return any(key <= fixed for key in keys)
+
+
+# IS NULL of a partner's value.
+
+
+def _iterate_rows_without_open_partners(
+    select: ScopedSelect, project: ProjectView
+) -> Iterator[QuerySlip]:
+    """Yields `WHERE i.paid_on IS NULL` over a LEFT JOIN with a group for each row of the left side.
+
+    The row of a client stays without an invoice and with an open one, and goes if all are paid.
+    """
+    keys = [enter_expression(key, exp.Cast, exp.Paren) for key in select.list_group_keys()]
+    columns = [key for key in keys if isinstance(key, exp.Column)]
+    if select.start is None or not keys or len(columns) < len(keys):
+        return
+    first = select.start.alias_or_name.lower()
+    grouped = {key.name.lower() for key in columns if key.table.lower() == first}
+    if len(grouped) < len(keys) or not _is_key(select.sources.get(first), grouped, project):
+        return
+    totals = {
+        alias
+        for _, item in select.results
+        for node in item.find_all(exp.AggFunc)
+        for alias, _ in list_column_aliases_and_names(node)
+    }
+    for join in select.joins:
+        compared = {
+            name for part in join.conditions for _, name in list_column_aliases_and_names(part)
+        }
+        if join.node.side != "LEFT" or join.alias not in totals:
+            continue
+        for part in select.list_clause_conditions("where"):
+            test = part.unnest()
+            column = test.this if isinstance(test, exp.Is) else None
+            if not isinstance(column, exp.Column) or not isinstance(test.expression, exp.Null):
+                continue
+            name = column.name.lower()
+            is_other = name in compared or not _CURRENT.isdisjoint(
+                split_column_name_into_words(name)
+            )
+            if column.table.lower() == join.alias and not is_other:
+                yield QuerySlip(
+                    test,
+                    f"leaves out each row whose partners in "
+                    f"`{project.name_of_source(select, join.alias)}` all have `{name}`, and keeps "
+                    "those without a partner",
+                    "the condition is in ON",
+                )
 
 
 # EXPLODE without OUTER.

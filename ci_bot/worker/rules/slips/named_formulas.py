@@ -52,6 +52,15 @@ _ROUNDING = (*VALUE_WRAPPERS, exp.Floor, exp.Ceil)
 _TOTALS = (*_ROUNDING, exp.Avg, exp.Sum, exp.Max, exp.Min)
 
 
+_CURRENCIES = frozenset({"eur", "euro", "euros", "usd", "dollars", "gbp", "chf"})
+_CENTS = frozenset({"cent", "cents"})
+_PARTS_OF_AN_HOUR = frozenset({"minutes", "mins", "min", "seconds", "secs", "sec"})
+_BY_HOUR = frozenset({"kw", "mw", "kmh", "kph", "mph"})
+_ENERGIES = frozenset({"wh", "kwh", "mwh"})
+_POWERS = frozenset({"w", "kw", "mw", "watts"})
+_DISTANCES = frozenset({"km", "miles", "distance"})
+
+
 class _Conversion(NamedTuple):
     """One of a large unit is so many of a small one; both with the words for them."""
 
@@ -94,6 +103,7 @@ def describe_misnamed_formula(
         or _describe_growth(words, item)
         or _describe_turned_share(words, item)
         or _describe_turned_conversion(words, item)
+        or _describe_other_measure(words, item)
         or _describe_counted_rows(select, words, item, by_table)
     )
 
@@ -328,6 +338,44 @@ def _describe_turned_conversion(words: tuple[str, ...], item: exp.Expr) -> _Misn
                     f"the value is {right} by {number}",
                 )
     return None
+
+
+def _describe_other_measure(words: tuple[str, ...], item: exp.Expr) -> _Misnomer | None:
+    """Describes cents that are called euros, an energy a minute that is called a power, and a power
+    that is called an energy, if no number in the formula makes one of the other.
+    """
+    named, read = frozenset(words), _list_read_words(item)
+    factors = {one.name for one in item.find_all(exp.Literal) if not one.is_string} - {"0", "1"}
+    if factors or item.find(exp.Anonymous) is not None:
+        return None
+    if named & _CURRENCIES and read & _CENTS and not named & _CENTS:
+        return "adds up cents, so it is 100 times too large", "the cents are divided by 100"
+    quotient = enter_expression(item, *_TOTALS)
+    if isinstance(quotient, exp.Div):
+        time = _list_read_words(quotient.expression) & _PARTS_OF_AN_HOUR
+        is_by_hour = bool(named & _BY_HOUR) or words[-2:] == ("per", "hour")
+        if time and is_by_hour and _list_read_words(quotient.this) & (_ENERGIES | _DISTANCES):
+            return (
+                f"divides by {min(time)}, and its name says by the hour",
+                "the quotient is multiplied by the number of them in an hour",
+            )
+    is_sum = isinstance(enter_expression(item, *_ROUNDING), exp.Sum)
+    is_plain = not isinstance(quotient, exp.Mul | exp.Div)
+    if is_sum and is_plain and named & _ENERGIES and read & _POWERS and not read & _ENERGIES:
+        return (
+            "adds up a power, which is no energy",
+            "each power is multiplied by the hours for which it holds",
+        )
+    return None
+
+
+def _list_read_words(node: exp.Expr) -> frozenset[str]:
+    """Lists the words of the names of all columns in a value."""
+    return frozenset(
+        word
+        for column in node.find_all(exp.Column)
+        for word in split_column_name_into_words(column.name)
+    )
 
 
 # Counts.

@@ -1,4 +1,5 @@
 """Connectors that delivered nothing for a day, for the field service."""
+
 import typing as t
 from datetime import datetime
 

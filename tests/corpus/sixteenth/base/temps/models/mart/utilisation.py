@@ -1,4 +1,5 @@
 """Share of the standard day that a candidate worked, per week."""
+
 import typing as t
 from datetime import datetime
 
@@ -33,6 +34,8 @@ def execute(
     if df.empty:
         yield from ()
         return
-    weeks = df.groupby(["candidate_id", "week"], as_index=False).agg(minutes=("worked_minutes", "sum"))
+    weeks = df.groupby(["candidate_id", "week"], as_index=False).agg(
+        minutes=("worked_minutes", "sum")
+    )
     weeks["share"] = weeks["minutes"] / (5 * standard)
     yield weeks
