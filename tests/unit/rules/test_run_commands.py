@@ -212,3 +212,25 @@ def test_file__that_is_padded__is_read_in_a_moment(text: str) -> None:
     read_run_file(text)
 
     assert process_time() - begun < 20
+
+
+@pytest.mark.parametrize(
+    ("line", "is_found"),
+    [
+        ("rm -rf .cache state", True),
+        ("rm -f /srv/sqlmesh/state.db", True),
+        ("rm -rf spark-warehouse metastore_db", True),
+        ("cd /srv && rm data/prod.duckdb; ls", True),
+        ("rm -rf .cache logs target", False),
+        ("rm -rf state_of_play.txt dist", False),
+        ("rm /tmp/report.csv", False),
+        ("echo 'the state is kept'", False),
+    ],
+)
+def test_deletion__of_a_state_beside_commands(line: str, is_found: bool) -> None:
+    script = "#!/bin/sh\nset -e\n{}sqlmesh run\n"
+    found = subjects("ops/night.sh", script.format(""), script.format(f"{line}\n"))
+
+    assert bool(found) == is_found
+    assert subjects("ops/night.sh", script.format(f"{line}\n"), script.format(f"{line}\n")) == []
+    assert subjects("ops/clean.sh", None, f"#!/bin/sh\n{line}\n") == []

@@ -121,6 +121,13 @@ _SCHEDULE = re.compile(
 )
 # Conditions for which a job on GitHub waits, and events for which it runs.
 _HELD = re.compile(r"^\s*(?:-\s*)?(?:environment|needs|if|branches)\s*:\s*[^\n#]*", re.MULTILINE)
+# Shell commands that delete files, and names of files that outlive a run: a state and a warehouse
+# in files, as DuckDB, SQLite, Derby and Spark's own catalog keep them.
+_DELETION = re.compile(r"(?<![\w./-])(?:rm|shred|truncate|unlink)[ \t]+(?P<what>[^\n;|&>]*)")
+_LASTING = re.compile(
+    r"(?:^|/)[\"']?(?:state|warehouse|spark-warehouse|metastore(?:_db)?|[\w.-]+\.(?:duckdb|db|sqlite))"
+    r"/?\*?[\"']?$"
+)
 
 
 @dataclass(frozen=True)
@@ -134,6 +141,7 @@ class RunFile:
         stops: number of shells that end at the first failure.
         schedules: the schedules, as written.
         held: the conditions for which a job waits, as written.
+        deletions: the shell commands that delete a state, a warehouse or a database file.
     """
 
     commands: Counter[tuple[str, str]]
@@ -142,6 +150,7 @@ class RunFile:
     stops: int
     schedules: Counter[str]
     held: Counter[str]
+    deletions: Counter[str]
 
     @property
     def changes_prod(self) -> bool:
@@ -149,7 +158,7 @@ class RunFile:
         return any(name in _CHANGES_PROD for name, _ in self.commands)
 
 
-_NOTHING = RunFile(Counter(), Counter(), Counter(), 0, Counter(), Counter())
+_NOTHING = RunFile(Counter(), Counter(), Counter(), 0, Counter(), Counter(), Counter())
 
 
 def read_run_file(text: str) -> RunFile | None:
@@ -179,6 +188,11 @@ def read_run_file(text: str) -> RunFile | None:
         len(_STOPS.findall(bare)),
         Counter(_read_schedule(one) for one in _SCHEDULE.finditer(bare)),
         Counter(" ".join(one.split()) for one in _HELD.findall(bare)),
+        Counter(
+            " ".join(one[0].split())
+            for one in _DELETION.finditer(bare)
+            if any(_LASTING.search(word) for word in one["what"].split())
+        ),
     )
 
 
@@ -240,6 +254,13 @@ def _compare_run_files(old: RunFile, new: RunFile, *, is_new: bool) -> Iterator[
         yield (
             place.split("\n")[0],
             f"It goes on after a failure (`{place[:120]}`): what fails no longer stops it.",
+            None,
+        )
+    for command in sorted(new.deletions - old.deletions) if new.changes_prod else ():
+        yield (
+            command,
+            f"`{command}` deletes files beside the commands of SQLMesh: without its state SQLMesh "
+            "knows no table and no interval, and builds everything again.",
             None,
         )
     if new.stops < old.stops and new.commands:
