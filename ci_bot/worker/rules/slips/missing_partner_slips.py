@@ -239,7 +239,7 @@ def _iterate_lost_rows_of_arrays(
             if is_of_row and not is_other and _ONLY_SOME.isdisjoint(words):
                 yield QuerySlip(
                     node,
-                    f"leaves out each row in which `{array.name}` is empty or NULL: EXPLODE makes "
+                    f"counts no row whose `{array.name}` is empty or NULL: EXPLODE makes "
                     "no row of it",
                     "it is LATERAL VIEW OUTER or EXPLODE_OUTER, or the rows are counted in a CTE "
                     "of their own",

@@ -195,7 +195,7 @@ def _describe_other_tiles(words: tuple[str, ...], function: exp.Ntile) -> _Misno
     wanted = next((_TILES[word] for word in map(make_singular, words) if word in _TILES), None)
     if wanted is None or not isinstance(parts, Decimal) or parts == wanted:
         return None
-    return f"is one part of {parts}", f"NTILE({wanted}) is used, or the column has another name"
+    return f"is one part of {parts}", f"NTILE({wanted}) makes {wanted} parts"
 
 
 def _describe_other_lag(
