@@ -32,6 +32,8 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 # SQLMesh loads models in forks. What earlier tests left behind must not be collected there: the end
 # of a DuckDB connection waits for threads that a fork does not have, and the process crashed.
 os.register_at_fork(after_in_child=gc.freeze)
+# Nor does it collect its own: it ends soon, and a collection has ended one with a signal.
+os.register_at_fork(after_in_child=gc.disable)
 
 REPOSITORY = Path(__file__).parent.parent
 # prod's data ends here: ten days, two batches of five.

@@ -247,7 +247,7 @@ def test_condition__that_is_the_same_for_each_row(text: str) -> None:
         "SELECT COUNT(CASE WHEN o.status = 'a' THEN 1 END) AS n FROM stg.orders AS o",
         "SELECT COUNT(CASE WHEN o.status = 'a' THEN o.amount ELSE NULL END) AS n "
         "FROM stg.orders AS o",
-        "SELECT COUNT(DISTINCT IF(o.status = 'a', o.order_id, 0)) AS n FROM stg.orders AS o",
+        "SELECT COUNT(DISTINCT IF(o.status = 'a', o.order_id, NULL)) AS n FROM stg.orders AS o",
         "SELECT SUM(CASE WHEN o.status = 'a' THEN 1 ELSE 0 END) AS n FROM stg.orders AS o",
         "SELECT COUNT_IF(o.status = 'a') AS n FROM stg.orders AS o",
     ],
