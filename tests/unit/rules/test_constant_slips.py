@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from time import process_time
 
 import pytest
 
@@ -299,3 +300,13 @@ MONTHS = (
 )
 def test_join__by_the_number_of_a_month(condition: str, is_found: bool) -> None:
     assert bool(list_severities(MONTHS.format(condition))) == is_found
+
+
+@pytest.mark.parametrize("number", ["1e999999999", "9" * 5_000, "1e-999999999"])
+def test_number__of_any_length_takes_no_time(number: str) -> None:
+    began = process_time()
+
+    list_severities(f"SELECT b.bill_id FROM stg.bills AS b WHERE DAYOFWEEK(b.day) <= {number}")
+    list_severities(f"SELECT b.bill_id FROM stg.bills AS b WHERE WEEKDAY(b.day) IN (6, {number})")
+
+    assert process_time() - began < 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from time import process_time
 
 import pytest
 
@@ -215,3 +216,23 @@ def test_count__of_rows_that_is_called_one_of_things(query: str, is_found: bool)
 )
 def test_measure__that_is_another_one(value: str, is_found: bool) -> None:
     assert bool(list_severities(CITIES.format(value))) == is_found
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "SUM(t.seconds) / 1e999999999 AS hours",
+        "SUM(t.seconds) / {} AS hours",
+        "SUM(CASE WHEN t.day >= DATE_SUB(CURRENT_DATE(), {}) THEN t.fare END) AS fare_30d",
+        "SUM(CASE WHEN t.day > CURRENT_DATE() - INTERVAL '{}' DAY THEN t.fare END) AS fare_30d",
+        "SUM(CASE WHEN t.day > CURRENT_DATE() - 7 THEN t.fare END) AS fare_{}d",
+    ],
+)
+def test_number__of_any_length_takes_no_time(value: str) -> None:
+    query = CITIES.format(value.format("9" * 5_000))
+    began = process_time()
+
+    list_severities(query)
+    list_severities_of_new_model("improbable-expression", query, stays=STAYS, external=TABLES)
+
+    assert process_time() - began < 5

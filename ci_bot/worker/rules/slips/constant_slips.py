@@ -131,19 +131,21 @@ def _name_way_to_count(node: exp.Expr) -> str | None:
     return None
 
 
-def _list_taken_days(node: exp.Expr, days: frozenset[int]) -> frozenset[int] | None:
-    """Lists the days that a comparison with constants takes; None without constants."""
+def _list_taken_days(node: exp.Expr, days: frozenset[int]) -> frozenset[Decimal | int] | None:
+    """Lists the days that a comparison with constants takes; None without constants.
+
+    A constant stays a Decimal, which is equal to its integer: 1e99999999 makes a very long one.
+    """
     if isinstance(node, exp.In):
         values = [read_constant_number_or_day(one) for one in node.expressions]
-        numbers = [int(one) for one in values if isinstance(one, Decimal)]
+        numbers = [one for one in values if isinstance(one, Decimal)]
         return frozenset(numbers) if values and len(numbers) == len(values) else None
     end = read_constant_number_or_day(node.expression)
     if not isinstance(end, Decimal):
         return None
     below = isinstance(node, exp.LT | exp.LTE)
-    taken = {day for day in days if (day < end if below else day > end)}
-    with_end = {int(end)} if isinstance(node, exp.LTE | exp.GTE) else set()
-    return frozenset(taken | with_end)
+    taken = frozenset(day for day in days if (day < end if below else day > end))
+    return taken | {end} if isinstance(node, exp.LTE | exp.GTE) else taken
 
 
 def _is_named_weekend(node: exp.Expr) -> bool:
@@ -181,7 +183,8 @@ def _read_digits(kind: exp.DataType | None) -> int | None:
     if kind is None or kind.this not in (exp.DataType.Type.DECIMAL, exp.DataType.Type.BIGDECIMAL):
         return None
     given = [one.this.name for one in kind.expressions]
-    if len(given) != _DIGITS or not all(one.isdigit() for one in given):
+    # Spark's DECIMAL has at most 38 digits.
+    if len(given) != _DIGITS or not all(one.isdecimal() and len(one) <= _DIGITS for one in given):
         return None
     return int(given[0]) - int(given[1])
 

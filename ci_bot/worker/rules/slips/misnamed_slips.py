@@ -18,7 +18,8 @@ from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_expression
 
 _ROUNDING = (*VALUE_WRAPPERS, exp.Floor, exp.Ceil)
 _ADDING = (exp.Sum, exp.Avg, exp.Count)
-_PERIOD = re.compile(r"(?:^|_)(\d+)_?(d|days?|rows?)(?:_|$)")
+_MOST_DIGITS = 9
+_PERIOD = re.compile(r"(?:^|_)(\d{1,4})_?(d|days?|rows?)(?:_|$)")
 _BEFORE = frozenset({"ago", "prior", "previous", "prev", "before", "lag"})
 # Refunds are left out, because many tables have them below zero.
 _DEDUCTIONS = frozenset({"tax", "vat", "fee", "discount", "cost", "commission"})
@@ -312,7 +313,10 @@ def _read_duration(node: exp.Expr) -> tuple[Fraction, Fraction] | None:
     if not isinstance(value, exp.Div | exp.Mul):
         return None
     inner, number = _read_duration(value.this), read_constant_number_or_day(value.expression)
-    if inner is None or not isinstance(number, Decimal) or not number:
+    # A fraction of 1e99999999 is a very long number.
+    if inner is None or not isinstance(number, Decimal) or abs(number.adjusted()) > _MOST_DIGITS:
+        return None
+    if not number:
         return None
     factor = Fraction(number)
     return inner[0], inner[1] / factor if isinstance(value, exp.Div) else inner[1] * factor

@@ -42,7 +42,8 @@ _TILES = {"tercile": 3, "quartile": 4, "quintile": 5, "decile": 10, "percentile"
 _BEST = frozenset({"top", "best", "largest", "highest", "biggest"})
 _BEFORE = frozenset({"last", "prev", "previous", "prior", "ago"})
 _SHORTER_THAN_A_YEAR = frozenset({"month", "week", "day", "date", "quarter"})
-_DAYS_IN_NAME = re.compile(r"(?:^|_)(\d+)_?d(?:ays?)?(?:_|$)")
+_DAYS_IN_NAME = re.compile(r"(?:^|_)(\d{1,4})_?d(?:ays?)?(?:_|$)")
+_MOST_DIGITS = 4
 _GROWING = frozenset({"growth", "change", "increase"})
 _FACTORS = frozenset({"factor", "ratio", "index", "multiple", "multiplier"})
 _PARTS = frozenset({"rate", "share", "ratio", "pct", "percent", "percentage"})
@@ -238,8 +239,9 @@ def _iterate_days_taken_away(item: exp.Expr) -> Iterator[int]:
         if isinstance(number, exp.Mul):  # DATE_SUB is read as an addition of a negative number
             number = number.this
         digits = number.this if isinstance(number, exp.Neg) else number
-        is_number = isinstance(digits, exp.Literal) and digits.name.isdigit()
-        if is_number and unit.upper() in ("DAY", "DAYS"):
+        is_number = isinstance(digits, exp.Literal) and digits.name.isdecimal()
+        is_short = is_number and len(digits.name) <= _MOST_DIGITS
+        if is_short and unit.upper() in ("DAY", "DAYS"):
             yield int(digits.name)
 
 
