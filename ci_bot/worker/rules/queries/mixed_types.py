@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
+from ci_bot.worker.rules.models.declared_keys import split_column_name_into_words
 from ci_bot.worker.rules.models.linter_rule import ModelRule, is_computed_table, on_model
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.sql import ModelQueries, ScopedQuery, ScopedSelect, list_known_types, table_name
@@ -72,6 +73,15 @@ class ModelValueTypes:
             return self._find_shared_type(select, [node.this, *node.expressions], depth)
         kind = _TYPE_BY_CLASS.get(type(node))
         return exp.DataType(this=kind) if kind is not None else None
+
+    def is_time(self, select: ScopedSelect, column: exp.Expr, words: frozenset[str]) -> bool:
+        """Whether a column holds a time: by its type, or by words of its name without a type."""
+        if not isinstance(column, exp.Column):
+            return False
+        kind = self.find_type(select, column)
+        if kind is None:
+            return not words.isdisjoint(split_column_name_into_words(column.name))
+        return kind.this in exp.DataType.TEMPORAL_TYPES
 
     def _find_column_type(
         self, select: ScopedSelect, column: exp.Column, depth: int

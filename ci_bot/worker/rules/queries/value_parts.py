@@ -7,13 +7,16 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from ci_bot.worker.sql import enter_expression
+from ci_bot.worker.rules.models.declared_keys import split_column_name_into_words
+from ci_bot.worker.sql import ModelQuery, enter_expression
 
 HUNDRED = Decimal(100)
 # Words of columns that hold a percentage.
 PERCENT_WORDS = frozenset({"pct", "percent", "percentage"})
 # What may be around a value and leaves it what it is.
 VALUE_WRAPPERS = (exp.Paren, exp.Cast, exp.Coalesce, exp.Round)
+# The same, with what leaves out a part that is less than one.
+ROUNDING_WRAPPERS = (*VALUE_WRAPPERS, exp.Floor, exp.Ceil)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -29,6 +32,25 @@ def read_constant_number_or_day(node: exp.Expr | None) -> Decimal | str | None:
     if node.is_string:
         return node.name if _DAY.match(node.name) else None
     return Decimal(node.name)
+
+
+def list_words_of_columns(node: exp.Expr) -> frozenset[str]:
+    """Lists the words of the names of all columns in a value."""
+    return frozenset(
+        word
+        for column in node.find_all(exp.Column)
+        for word in split_column_name_into_words(column.name)
+    )
+
+
+def list_written_constants(query: ModelQuery) -> frozenset[str] | None:
+    """Lists the constants of a model's file; None if it cannot be read.
+
+    Any other constant of the rendered query is of a variable, for example in a model of each site.
+    """
+    if query.written is None:
+        return None
+    return frozenset(one.name for one in query.written.find_all(exp.Literal))
 
 
 def drop_hundred(node: exp.Expr) -> exp.Expr:

@@ -16,10 +16,14 @@ from sqlglot import exp
 from ci_bot.protocol.rules import quote_names
 from ci_bot.worker.rules.models.declared_keys import make_singular, split_column_name_into_words
 from ci_bot.worker.rules.queries.mixed_types import ModelValueTypes
-from ci_bot.worker.rules.queries.value_parts import VALUE_WRAPPERS, read_constant_number_or_day
+from ci_bot.worker.rules.queries.value_parts import (
+    VALUE_WRAPPERS,
+    list_written_constants,
+    read_constant_number_or_day,
+)
 from ci_bot.worker.rules.slips.query_slips import QuerySlip
 from ci_bot.worker.rules.slips.value_origins import ValueOrigins
-from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_expression, split_conditions
+from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_expression
 
 # Units of `trunc` and `date_trunc`, by Spark's documentation of both.
 _UNITS = frozenset({
@@ -55,9 +59,7 @@ def iterate_constant_slips(
     query: ModelQuery, origins: ValueOrigins, types: ModelValueTypes
 ) -> Iterator[QuerySlip]:
     """Yields constants that fit neither their function nor the conditions around them."""
-    written = None
-    if query.written is not None:
-        written = frozenset(one.name for one in query.written.find_all(exp.Literal))
+    written = list_written_constants(query)
     for select in query.root.selects:
         for node in select.find_all(exp.DateTrunc, exp.TimestampTrunc):
             yield from _iterate_truncated_units(node)
@@ -134,7 +136,7 @@ def _name_way_to_count(node: exp.Expr) -> str | None:
 def _list_taken_days(node: exp.Expr, days: frozenset[int]) -> frozenset[Decimal | int] | None:
     """Lists the days that a comparison with constants takes; None without constants.
 
-    A constant stays a Decimal, which is equal to its integer: 1e99999999 makes a very long one.
+    A constant stays a Decimal, which is equal to its integer: 1e99999999 would make one that fills the memory.
     """
     if isinstance(node, exp.In):
         values = [read_constant_number_or_day(one) for one in node.expressions]
@@ -161,9 +163,9 @@ def _iterate_narrow_decimals(
 ) -> Iterator[QuerySlip]:
     """Yields casts to a DECIMAL that cannot hold the largest values of what it takes."""
     wanted = _read_digits(node.args.get("to"))
-    value = enter_expression(node.this, *VALUE_WRAPPERS, exp.Coalesce)
+    value = enter_expression(node.this, *VALUE_WRAPPERS)
     is_total = isinstance(value, exp.Sum)
-    part = enter_expression(value.this, *VALUE_WRAPPERS, exp.Coalesce) if is_total else value
+    part = enter_expression(value.this, *VALUE_WRAPPERS) if is_total else value
     if wanted is None or not isinstance(part, exp.Column):
         return
     held = _read_digits(types.find_type(select, part))
@@ -200,8 +202,7 @@ def _iterate_counts_of_excluded_values(
     Args:
         written: the constants of the file. What a variable gives may differ for each model.
     """
-    where = select.node.args.get("where")
-    fixed = _map_fixed_values(where.this if where is not None else None, written)
+    fixed = _map_fixed_values(select, written)
     if not fixed:
         return
     nodes = [item for _, item in select.results]
@@ -224,11 +225,11 @@ def _iterate_counts_of_excluded_values(
 
 
 def _map_fixed_values(
-    where: exp.Expr | None, written: frozenset[str] | None
+    select: ScopedSelect, written: frozenset[str] | None
 ) -> dict[exp.Expr, frozenset[str]]:
     """Maps each column that WHERE compares with constant texts to those texts."""
     fixed: dict[exp.Expr, frozenset[str]] = {}
-    for part in split_conditions(where):
+    for part in select.list_clause_conditions("where"):
         values = _list_texts(part) if isinstance(part, exp.EQ | exp.In) else frozenset()
         is_written = written is None or values <= written
         if values and is_written and isinstance(part.this, exp.Column):
@@ -358,8 +359,7 @@ def _iterate_spans_with_the_next_day(
     select: ScopedSelect, origins: ValueOrigins
 ) -> Iterator[QuerySlip]:
     """Yields `day <= DATE_ADD(week, 7)` of a week's first day: the next week has that day, too."""
-    where = select.node.args.get("where")
-    conditions = split_conditions(where.this if where is not None else None)
+    conditions = select.list_clause_conditions("where")
     conditions += [part for join in select.joins for part in join.conditions]
     for part in conditions:
         end = part.expression if isinstance(part, exp.LTE) else None
@@ -396,20 +396,18 @@ def _read_added_period(end: exp.Expr | None) -> tuple[exp.Expr, str] | None:
 def _iterate_months_of_any_year(select: ScopedSelect, origins: ValueOrigins) -> Iterator[QuerySlip]:
     """Yields joins by the number of a month, a quarter or a week without the year."""
     for join in select.joins:
-        pairs = [
-            tuple(_find_part_of_date(select, side, origins) for side in part.iter_expressions())
+        parts = [
+            (part, [_find_part_of_date(select, side, origins) for side in part.iter_expressions()])
             for part in join.conditions
             if isinstance(part, exp.EQ)
         ]
-        kinds = {one for one, other in pairs if one is other and one is not None}
-        has_year = any(exp.Year in pair for pair in pairs)
-        for part in join.conditions:
-            sides = list(part.iter_expressions()) if isinstance(part, exp.EQ) else []
-            kind = _find_part_of_date(select, sides[0], origins) if sides else None
-            if kind is not None and kind in kinds and not has_year:
+        if any(exp.Year in kinds for _, kinds in parts):
+            continue
+        for part, (one, other) in parts:
+            if one is not None and one is other:
                 yield QuerySlip(
                     part,
-                    f"joins by the number of the {_NUMBERED[kind]} alone, so each year meets the "
+                    f"joins by the number of the {_NUMBERED[one]} alone, so each year meets the "
                     "same one of all other years",
                     "the year is compared, too, or the first day of both",
                 )

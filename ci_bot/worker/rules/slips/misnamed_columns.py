@@ -17,6 +17,7 @@ from ci_bot.worker.rules.models.declared_keys import make_singular, split_column
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.queries.mixed_types import ModelValueTypes
+from ci_bot.worker.rules.queries.value_parts import list_words_of_columns
 from ci_bot.worker.rules.slips.named_formulas import describe_misnamed_formula
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_casts, mentions_interval
 
@@ -64,7 +65,6 @@ _ZONES_OF_UTC = frozenset({"UTC", "ETC/UTC", "GMT", "Z", "+00:00"})
 _SHORTEST = 4
 _DURATIONS = (exp.DateDiff, exp.TimestampDiff, exp.DatetimeDiff, exp.MonthsBetween)
 _UNITS = frozenset({"SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR"})
-_TIME_TYPES = frozenset(exp.DataType.TEMPORAL_TYPES)
 
 
 @on_model
@@ -154,7 +154,10 @@ class MisnamedColumn(ModelRule):
         column = first.this if isinstance(first, exp.Ordered) else None
         if first is None or not isinstance(column, exp.Column):
             return
-        if not self._is_time(select, column) or bool(first.args.get("desc")) == is_newest:
+        if (
+            not self._types.is_time(select, column, _TIMES)
+            or bool(first.args.get("desc")) == is_newest
+        ):
             return
         picked = "oldest" if is_newest else "newest"
         yield self.make_observation(
@@ -194,12 +197,6 @@ class MisnamedColumn(ModelRule):
                     subject=[name],
                     anchors=(name,),
                 )
-
-    def _is_time(self, select: ScopedSelect, column: exp.Column) -> bool:
-        kind = self._types.find_type(select, column)
-        if kind is None:
-            return not _TIMES.isdisjoint(split_column_name_into_words(column.name))
-        return kind.this in _TIME_TYPES
 
 
 def _find_running_words(name: str) -> tuple[str, ...]:
@@ -288,11 +285,7 @@ def _describe_lost_signs(name: str, item: exp.Expr) -> tuple[str, str] | None:
     added = enter_casts(node.this) if isinstance(node, exp.Sum) else None
     if not isinstance(added, exp.Abs) or _NET.isdisjoint(words) or not _SIZES.isdisjoint(words):
         return None
-    read = {
-        word
-        for column in added.find_all(exp.Column)
-        for word in split_column_name_into_words(column.name)
-    }
+    read = list_words_of_columns(added)
     if not _NET.isdisjoint(read):
         return None
     return (

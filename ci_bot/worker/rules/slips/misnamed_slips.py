@@ -11,12 +11,16 @@ from sqlglot import exp
 
 from ci_bot.worker.rules.models.declared_keys import make_singular, split_column_name_into_words
 from ci_bot.worker.rules.queries.mixed_types import ModelValueTypes
-from ci_bot.worker.rules.queries.value_parts import VALUE_WRAPPERS, read_constant_number_or_day
+from ci_bot.worker.rules.queries.value_parts import (
+    ROUNDING_WRAPPERS,
+    VALUE_WRAPPERS,
+    list_words_of_columns,
+    read_constant_number_or_day,
+)
 from ci_bot.worker.rules.slips.query_slips import QuerySlip
 from ci_bot.worker.rules.slips.value_origins import ValueOrigins
 from ci_bot.worker.sql import ModelQuery, ScopedSelect, enter_expression
 
-_ROUNDING = (*VALUE_WRAPPERS, exp.Floor, exp.Ceil)
 _ADDING = (exp.Sum, exp.Avg, exp.Count)
 _MOST_DIGITS = 9
 _PERIOD = re.compile(r"(?:^|_)(\d{1,4})_?(d|days?|rows?)(?:_|$)")
@@ -61,7 +65,7 @@ def iterate_misnamed_slips(
         for name, item in select.results:
             written = split_column_name_into_words(name)
             words = frozenset([*written, *map(make_singular, written)])
-            value = enter_expression(item, *_ROUNDING)
+            value = enter_expression(item, *ROUNDING_WRAPPERS)
             yield from _iterate_other_frames(select, name, value, types)
             yield from _iterate_wrong_signs(words, value)
             yield from _iterate_other_ends(select, words, value, types)
@@ -74,12 +78,8 @@ def iterate_misnamed_slips(
 
 
 def _list_words(node: exp.Expr) -> frozenset[str]:
-    """Lists the words of the names of all columns in a value."""
-    return frozenset(
-        make_singular(word)
-        for column in node.find_all(exp.Column)
-        for word in split_column_name_into_words(column.name)
-    )
+    """Lists the words of the names of all columns in a value, as singulars."""
+    return frozenset(map(make_singular, list_words_of_columns(node)))
 
 
 # Windows.
@@ -123,7 +123,9 @@ def _iterate_other_totals(select: ScopedSelect, name: str, value: exp.Expr) -> I
     """Yields ranks and shares in a country among all of them."""
     words = frozenset(split_column_name_into_words(name))
     is_share = not words.isdisjoint(_SHARES) and isinstance(value, exp.Div)
-    whole = enter_expression(value.expression, *_ROUNDING, exp.Nullif) if is_share else value
+    whole = (
+        enter_expression(value.expression, *ROUNDING_WRAPPERS, exp.Nullif) if is_share else value
+    )
     if not isinstance(whole, exp.Window):
         return
     inside = _INSIDE.search(name)
@@ -161,7 +163,8 @@ def _iterate_other_ends(
     else:
         return
     read = enter_expression(value.this, exp.IgnoreNulls, exp.RespectNulls, exp.FirstValue)
-    if _is_other_end(words, _list_words(read), is_newest) and _is_time(select, column, types):
+    is_time = types.is_time(select, column, _TIME_WORDS)
+    if is_time and _is_other_end(words, _list_words(read), is_newest):
         yield _describe_other_end(value, column, is_newest)
 
 
@@ -193,7 +196,8 @@ def _iterate_picked_rows(
         if order is None or not isinstance(window.this, exp.RowNumber):
             continue
         column, is_newest = order.expressions[0].this, bool(order.expressions[0].args.get("desc"))
-        if _is_other_end(words, _list_words(value), is_newest) and _is_time(below, column, types):
+        is_time = types.is_time(below, column, _TIME_WORDS)
+        if is_time and _is_other_end(words, _list_words(value), is_newest):
             yield _describe_other_end(value, column, is_newest)
             return
 
@@ -202,15 +206,6 @@ def _is_other_end(words: frozenset[str], read: frozenset[str], is_newest: bool) 
     wanted, other = (_OLDEST, _NEWEST) if is_newest else (_NEWEST, _OLDEST)
     is_clear = read.isdisjoint(wanted | other) and "name" not in words
     return is_clear and not words.isdisjoint(wanted) and words.isdisjoint(other)
-
-
-def _is_time(select: ScopedSelect, column: exp.Expr, types: ModelValueTypes) -> bool:
-    if not isinstance(column, exp.Column):
-        return False
-    kind = types.find_type(select, column)
-    if kind is None:
-        return not _TIME_WORDS.isdisjoint(split_column_name_into_words(column.name))
-    return kind.this in exp.DataType.TEMPORAL_TYPES
 
 
 def _describe_other_end(node: exp.Expr, column: exp.Expr, is_newest: bool) -> QuerySlip:
@@ -227,10 +222,12 @@ def _describe_other_end(node: exp.Expr, column: exp.Expr, is_newest: bool) -> Qu
 
 def _iterate_wrong_signs(words: frozenset[str], value: exp.Expr) -> Iterator[QuerySlip]:
     """Yields net amounts with the tax added, gross ones without it, and profits with the costs."""
-    node = enter_expression(value, *_ROUNDING, exp.Sum)
+    node = enter_expression(value, *ROUNDING_WRAPPERS, exp.Sum)
     if not isinstance(node, exp.Add | exp.Sub):
         return
-    sides = [enter_expression(side, *_ROUNDING, exp.Sum) for side in (node.this, node.expression)]
+    sides = [
+        enter_expression(side, *ROUNDING_WRAPPERS, exp.Sum) for side in (node.this, node.expression)
+    ]
     if not all(isinstance(side, exp.Column) for side in sides):
         return
     first, second = map(_list_words, sides)
@@ -301,7 +298,7 @@ def _iterate_other_durations(name: str, value: exp.Expr) -> Iterator[QuerySlip]:
 
 def _read_duration(node: exp.Expr) -> tuple[Fraction, Fraction] | None:
     """Reads the unit of a duration, in seconds, and the factor with which it is multiplied."""
-    value = enter_expression(node, *_ROUNDING, exp.Sum, exp.Avg, exp.Max, exp.Min)
+    value = enter_expression(node, *ROUNDING_WRAPPERS, exp.Sum, exp.Avg, exp.Max, exp.Min)
     if isinstance(value, exp.Column):
         last = make_singular(split_column_name_into_words(value.name)[-1])
         # A `day` or an `hour` is a date or a part of one.
@@ -313,7 +310,7 @@ def _read_duration(node: exp.Expr) -> tuple[Fraction, Fraction] | None:
     if not isinstance(value, exp.Div | exp.Mul):
         return None
     inner, number = _read_duration(value.this), read_constant_number_or_day(value.expression)
-    # A fraction of 1e99999999 is a very long number.
+    # A fraction of 1e99999999 would fill the memory.
     if inner is None or not isinstance(number, Decimal) or abs(number.adjusted()) > _MOST_DIGITS:
         return None
     if not number:

@@ -17,8 +17,10 @@ from sqlglot import exp
 from ci_bot.worker.rules.models.declared_keys import make_singular, split_column_name_into_words
 from ci_bot.worker.rules.queries.fan_outs import list_source_keys
 from ci_bot.worker.rules.queries.value_parts import (
-    HUNDRED,
+    ROUNDING_WRAPPERS,
     VALUE_WRAPPERS,
+    drop_hundred,
+    list_words_of_columns,
     read_constant_number_or_day,
 )
 from ci_bot.worker.sql import ScopedSelect, enter_expression
@@ -49,8 +51,7 @@ _FACTORS = frozenset({"factor", "ratio", "index", "multiple", "multiplier"})
 _PARTS = frozenset({"rate", "share", "ratio", "pct", "percent", "percentage"})
 _NUMBERS = frozenset({"count", "n", "num", "number", "cnt", "total"})
 _THOUSAND = Decimal(1000)
-_ROUNDING = (*VALUE_WRAPPERS, exp.Floor, exp.Ceil)
-_TOTALS = (*_ROUNDING, exp.Avg, exp.Sum, exp.Max, exp.Min)
+_TOTALS = (*ROUNDING_WRAPPERS, exp.Avg, exp.Sum, exp.Max, exp.Min)
 
 
 _CURRENCIES = frozenset({"eur", "euro", "euros", "usd", "dollars", "gbp", "chf"})
@@ -62,7 +63,7 @@ _POWERS = frozenset({"w", "kw", "mw", "watts"})
 _DISTANCES = frozenset({"km", "miles", "distance"})
 
 
-class _Conversion(NamedTuple):
+class _UnitConversion(NamedTuple):
     """One of a large unit is so many of a small one; both with the words for them."""
 
     factors: tuple[str, ...]
@@ -76,14 +77,16 @@ _KILOGRAMS = frozenset({"kg", "kgs", "kilograms"})
 _POUNDS = frozenset({"lb", "lbs", "pounds"})
 # By the definitions of the units.
 _CONVERSIONS = (
-    _Conversion(("1.6", "1.609", "1.60934", "1.609344"), _KILOMETRES, frozenset({"mi", "miles"})),
-    _Conversion(("3.6",), frozenset({"kmh", "kph"}), frozenset({"ms", "mps"})),
-    _Conversion(("2.2", "2.2046", "2.20462", "2.205"), _POUNDS, _KILOGRAMS),
-    _Conversion(("2.54",), frozenset({"cm", "centimeters"}), frozenset({"inch", "inches"})),
-    _Conversion(("3.28", "3.281", "3.2808", "3.28084"), frozenset({"ft", "feet"}), _METRES),
-    _Conversion(("1000",), _METRES, _KILOMETRES),
-    _Conversion(("1000",), frozenset({"g", "grams"}), _KILOGRAMS),
-    _Conversion(("1000",), frozenset({"wh"}), frozenset({"kwh"})),
+    _UnitConversion(
+        ("1.6", "1.609", "1.60934", "1.609344"), _KILOMETRES, frozenset({"mi", "miles"})
+    ),
+    _UnitConversion(("3.6",), frozenset({"kmh", "kph"}), frozenset({"ms", "mps"})),
+    _UnitConversion(("2.2", "2.2046", "2.20462", "2.205"), _POUNDS, _KILOGRAMS),
+    _UnitConversion(("2.54",), frozenset({"cm", "centimeters"}), frozenset({"inch", "inches"})),
+    _UnitConversion(("3.28", "3.281", "3.2808", "3.28084"), frozenset({"ft", "feet"}), _METRES),
+    _UnitConversion(("1000",), _METRES, _KILOMETRES),
+    _UnitConversion(("1000",), frozenset({"g", "grams"}), _KILOGRAMS),
+    _UnitConversion(("1000",), frozenset({"wh"}), frozenset({"kwh"})),
 )
 
 
@@ -174,7 +177,7 @@ def _read_null_test(node: exp.Expr) -> tuple[exp.Column, bool] | None:
 
 def _describe_other_window(words: tuple[str, ...], item: exp.Expr) -> _Misnomer | None:
     """Describes tiles, ranks and offsets that are not those of the name."""
-    window = enter_expression(item, *_ROUNDING)
+    window = enter_expression(item, *ROUNDING_WRAPPERS)
     function = window.this if isinstance(window, exp.Window) else None
     if isinstance(function, exp.Ntile):
         return _describe_other_tiles(words, function)
@@ -217,7 +220,7 @@ def _describe_other_lag(
 def _describe_other_days(name: str, item: exp.Expr) -> _Misnomer | None:
     """Describes a total over the last days whose condition has another number than its name."""
     named = _DAYS_IN_NAME.search(name)
-    is_total = enter_expression(item, *_ROUNDING)
+    is_total = enter_expression(item, *ROUNDING_WRAPPERS)
     if named is None or not isinstance(is_total, exp.Sum | exp.Count | exp.CountIf | exp.Avg):
         return None
     spans = set(_iterate_days_taken_away(item))
@@ -266,9 +269,9 @@ def _describe_growth(words: tuple[str, ...], item: exp.Expr) -> _Misnomer | None
         return None
     if not isinstance(node, exp.Div) or node.find(exp.Sub) is not None:
         return None
-    below = enter_expression(node.expression, *_ROUNDING, exp.Nullif)
+    below = enter_expression(node.expression, *ROUNDING_WRAPPERS, exp.Nullif)
     lag = below.this if isinstance(below, exp.Window) else None
-    if not isinstance(lag, exp.Lag) or lag.this != enter_expression(node.this, *_ROUNDING):
+    if not isinstance(lag, exp.Lag) or lag.this != enter_expression(node.this, *ROUNDING_WRAPPERS):
         return None
     return "is 1 for a value that stays as it is", "1 is taken away from the quotient"
 
@@ -279,11 +282,7 @@ def _describe_turned_share(words: tuple[str, ...], item: exp.Expr) -> _Misnomer 
     if not isinstance(node, exp.Div):
         return None
     above, below = (
-        {
-            make_singular(word)
-            for column in side.find_all(exp.Column)
-            for word in split_column_name_into_words(column.name)
-        }
+        set(map(make_singular, list_words_of_columns(side)))
         for side in (node.this, node.expression)
     )
     place = words.index("per") if "per" in words[1:-1] else len(words) - 1
@@ -300,12 +299,8 @@ def _describe_turned_share(words: tuple[str, ...], item: exp.Expr) -> _Misnomer 
 
 def _enter_percentage(item: exp.Expr) -> exp.Expr:
     """Enters a quotient that is rounded, or multiplied by 100."""
-    node = enter_expression(item, *_ROUNDING)
-    if isinstance(node, exp.Mul):
-        for side, other in ((node.this, node.expression), (node.expression, node.this)):
-            if read_constant_number_or_day(side) == HUNDRED:
-                return enter_expression(other, *_ROUNDING)
-    return node
+    whole = drop_hundred(enter_expression(item, *ROUNDING_WRAPPERS))
+    return enter_expression(whole, *ROUNDING_WRAPPERS)
 
 
 def _describe_turned_conversion(words: tuple[str, ...], item: exp.Expr) -> _Misnomer | None:
@@ -318,11 +313,7 @@ def _describe_turned_conversion(words: tuple[str, ...], item: exp.Expr) -> _Misn
         sides.append((node.expression, node.this))
     for value, factor in sides:
         number = read_constant_number_or_day(factor)
-        read = {
-            word
-            for column in value.find_all(exp.Column)
-            for word in split_column_name_into_words(column.name)
-        }
+        read = list_words_of_columns(value)
         for known in _CONVERSIONS:
             named = [unit for unit in (known.small, known.large) if not unit.isdisjoint(words)]
             factors = frozenset(map(Decimal, known.factors))
@@ -346,7 +337,7 @@ def _describe_other_measure(words: tuple[str, ...], item: exp.Expr) -> _Misnomer
     """Describes cents that are called euros, an energy a minute that is called a power, and a power
     that is called an energy, if no number in the formula makes one of the other.
     """
-    named, read = frozenset(words), _list_read_words(item)
+    named, read = frozenset(words), list_words_of_columns(item)
     factors = {one.name for one in item.find_all(exp.Literal) if not one.is_string} - {"0", "1"}
     if factors or item.find(exp.Anonymous) is not None:
         return None
@@ -354,14 +345,14 @@ def _describe_other_measure(words: tuple[str, ...], item: exp.Expr) -> _Misnomer
         return "adds up cents, so it is 100 times too large", "the cents are divided by 100"
     quotient = enter_expression(item, *_TOTALS)
     if isinstance(quotient, exp.Div):
-        time = _list_read_words(quotient.expression) & _PARTS_OF_AN_HOUR
+        time = list_words_of_columns(quotient.expression) & _PARTS_OF_AN_HOUR
         is_by_hour = bool(named & _BY_HOUR) or words[-2:] == ("per", "hour")
-        if time and is_by_hour and _list_read_words(quotient.this) & (_ENERGIES | _DISTANCES):
+        if time and is_by_hour and list_words_of_columns(quotient.this) & (_ENERGIES | _DISTANCES):
             return (
                 f"divides by {min(time)}, and its name says by the hour",
                 "the quotient is multiplied by the number of them in an hour",
             )
-    is_sum = isinstance(enter_expression(item, *_ROUNDING), exp.Sum)
+    is_sum = isinstance(enter_expression(item, *ROUNDING_WRAPPERS), exp.Sum)
     is_plain = not isinstance(quotient, exp.Mul | exp.Div)
     if is_sum and is_plain and named & _ENERGIES and read & _POWERS and not read & _ENERGIES:
         return (
@@ -369,15 +360,6 @@ def _describe_other_measure(words: tuple[str, ...], item: exp.Expr) -> _Misnomer
             "each power is multiplied by the hours for which it holds",
         )
     return None
-
-
-def _list_read_words(node: exp.Expr) -> frozenset[str]:
-    """Lists the words of the names of all columns in a value."""
-    return frozenset(
-        word
-        for column in node.find_all(exp.Column)
-        for word in split_column_name_into_words(column.name)
-    )
 
 
 # Counts.

@@ -192,7 +192,7 @@ def _iterate_sums_of_results(
     if time is None:
         return
     counted = _find_distinct(value)
-    if counted is not None and _recurs(below, counted, added, project):
+    if counted is not None and _may_recur_on_other_days(below, counted, added, project):
         yield QuerySlip(
             added.node,
             f"counts one `{counted.name}` once for each `{time}`: `{added.column.name}` is "
@@ -218,7 +218,7 @@ def _find_distinct(value: exp.Expr) -> exp.Column | None:
     return _find_column(value.this.this) if is_set else None
 
 
-def _recurs(
+def _may_recur_on_other_days(
     below: ScopedSelect, counted: exp.Column, added: _AddedColumn, project: ProjectView
 ) -> bool:
     """Whether what is counted may be there on several days: it is no row of its own table."""
@@ -239,12 +239,12 @@ def _find_dropped_time(
     added: _AddedColumn, below: ScopedSelect, origins: ValueOrigins, types: ModelValueTypes
 ) -> str | None:
     """Finds the time by which a query below groups, and which a sum does not keep apart."""
-    kept = {_trace(added.select, key, origins) for key in added.list_kept()}
+    kept = {_trace_to_query(added.select, key, origins) for key in added.list_kept()}
     shown = {item: name for name, item in below.results}
     fixed = added.list_fixed_names()
     for key in below.list_group_keys():
         name = shown.get(key)
-        if name is None or name in fixed or _trace(below, key, origins) in kept:
+        if name is None or name in fixed or _trace_to_query(below, key, origins) in kept:
             continue
         if not _ONCE.isdisjoint(split_column_name_into_words(name)):
             continue
@@ -253,7 +253,7 @@ def _find_dropped_time(
     return None
 
 
-def _trace(select: ScopedSelect, node: exp.Expr, origins: ValueOrigins) -> tuple[int, str]:
+def _trace_to_query(select: ScopedSelect, node: exp.Expr, origins: ValueOrigins) -> tuple[int, str]:
     below, made = origins.find_expression(select, node)
     return id(below), made.sql().lower()
 

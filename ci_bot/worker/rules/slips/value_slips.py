@@ -15,6 +15,7 @@ from ci_bot.worker.rules.queries.value_parts import (
     PERCENT_WORDS,
     drop_hundred,
     find_end_of_range,
+    list_written_constants,
     read_constant_number_or_day,
 )
 from ci_bot.worker.rules.slips.query_slips import QuerySlip
@@ -64,9 +65,7 @@ def iterate_value_slips(
     query: ModelQuery, origins: ValueOrigins, types: ModelValueTypes
 ) -> Iterator[QuerySlip]:
     """Yields comparisons that hold for no row, and totals over values that fill a gap."""
-    written = None
-    if query.written is not None:
-        written = frozenset(one.name for one in query.written.find_all(exp.Literal))
+    written = list_written_constants(query)
     for select in query.root.selects:
         for node in select.find_all(*_COMPARING):
             yield from _iterate_impossible_values(select, node, origins, written)
