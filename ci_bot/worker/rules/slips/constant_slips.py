@@ -136,7 +136,8 @@ def _name_way_to_count(node: exp.Expr) -> str | None:
 def _list_taken_days(node: exp.Expr, days: frozenset[int]) -> frozenset[Decimal | int] | None:
     """Lists the days that a comparison with constants takes; None without constants.
 
-    A constant stays a Decimal, which is equal to its integer: 1e99999999 would make one that fills the memory.
+    A constant stays a Decimal, which is equal to its integer. The integer of 1e99999999 would fill
+    the memory.
     """
     if isinstance(node, exp.In):
         values = [read_constant_number_or_day(one) for one in node.expressions]
